@@ -1,93 +1,132 @@
-"""Tables of Spark's catalog, whose options Spark keeps to itself: a statement names them again.
+"""Statements on tables of Spark's catalog: the options of the table, and those of the statement.
 
-The rule: Spark 4.2 and 4.3 hand the options of `CREATE TABLE`, `saveAsTable` and
-`spark.catalog.createTable` to a Python data source only while the table is created, and those of a
-table only from the statement that reads or writes it: `SELECT ... FROM t WITH (path = ...)`. So a
-table keeps columns, which are all that klog looks at when Spark creates one. A statement that has
-no options is refused with the statement that works.
+The rule: Spark 4.2 and 4.3 hand the options of `CREATE TABLE` to a Python data source only while
+the table is created. klog's jar adds them to those of a statement, and says which are the table's
+(`klog.table`). Of these a read takes what is for reads, and a write what is for writes; an option
+of the statement wins, also over another one that says the same. Without the jar a statement has
+only its own options, and one that has none is refused with the statement that works.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from klog.connector.options import option_table as table
-from klog.connector.options.option import Use
-from klog.connector.options.option_map import option_map
-from klog.connector.options.read_options import selected_columns
+from klog.connector.options.option import Option, Use
+from klog.connector.options.option_map import is_known, option_rows
 from klog.connector.source.read_schema import schema_difference
+from klog.connector.table_secrets import refuse_secrets
 from klog.errors import OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_CREATION_OPTION = "provider"
-"""Spark adds it only when it creates a catalog table. With it come `owner`, `location`, `external`,
-`comment`, each option a second time as `option.<name>`, and the table's properties."""
+TABLE_OPTION = "klog.table"
+"""What klog's jar says of a table of the catalog, as JSON."""
+
 _LOST = "path: klog got no options: Spark keeps those of a table to itself."
-_SELECT = "SELECT * FROM t WITH (path = '/data/klog', subscribe = 'orders')"
-_TABLE = 'spark.read.option("path", "/data/klog").option("subscribe", "orders").table("t")'
-_INSERT = "INSERT INTO t WITH (path = '/data/klog', topic = 'orders') SELECT ..."
-_WRITE_TO = 'df.writeTo("t").option("path", "/data/klog").option("topic", "orders").append()'
+_JAR = (
+    "or start the session with klog's jar, which brings those of the table: "
+    "klog.configure(SparkSession.builder), or --jars $(klog jar)"
+)
+_SELECT = "SELECT * FROM {} WITH (path = '/data/klog', subscribe = 'orders')"
+_TABLE = 'spark.read.option("path", "/data/klog").option("subscribe", "orders").table("{}")'
+_INSERT = "INSERT INTO {} WITH (path = '/data/klog', topic = 'orders') SELECT ..."
+_WRITE_TO = 'df.writeTo("{}").option("path", "/data/klog").option("topic", "orders").append()'
+
+_PATHS = (table.READ_PATH, table.READ_PATHS)
+_STRATEGIES = (table.SUBSCRIBE, table.SUBSCRIBE_PATTERN, table.ASSIGN)
+_ALTERNATIVES: tuple[tuple[Option[Any], ...], ...] = (
+    _PATHS,
+    _STRATEGIES,
+    (table.STARTING_OFFSETS, table.STARTING_TIMESTAMP, table.STARTING_OFFSETS_BY_TIMESTAMP),
+    (table.ENDING_OFFSETS, table.ENDING_TIMESTAMP, table.ENDING_OFFSETS_BY_TIMESTAMP),
+    (table.AS_OF_VERSION, table.AS_OF_TIMESTAMP),
+)
+"""Options that say the same thing in different ways."""
 
 
-def is_new_table(options: Mapping[str, str]) -> bool:
-    """Return whether Spark asks for the columns of a table that it creates in its catalog.
-
-    Args:
-        options: The options as Spark hands them over.
-    """
-    return _CREATION_OPTION in {name.lower() for name in options}
-
-
-def new_table_columns(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the columns of a table that Spark creates.
-
-    No other option is looked at: Spark forgets them all, and properties of the table, which may
-    have any name, are among them.
-
-    Args:
-        options: The options as Spark hands them over.
-
-    Raises:
-        OptionError: An option that selects columns is wrong.
-    """
-    names = {option.name.lower() for option in (table.COLUMNS, table.INCLUDE_HEADERS)}
-    selecting = {name: text for name, text in options.items() if name.lower() in names}
-    return selected_columns(option_map(selecting, Use.READ))
-
-
-def refuse_table_read(options: Mapping[str, str], schema: StructType) -> None:
-    """Refuse to read a catalog table without options.
+def table_read_options(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
+    """Return the options of a read, those of its table among them.
 
     Args:
-        options: The options as Spark hands them over.
+        options: The options as Spark or klog's jar hands them over.
         schema: The columns of the table. `saveAsTable` gives it those of the rows, which klog may
             not read.
 
     Raises:
-        OptionError: There are no options.
+        OptionError: Nothing says what is read, or the table keeps an option that it must not.
     """
-    if options:
-        return
-    difference = schema_difference(schema)
-    if difference is None:
-        raise OptionError(f"{_LOST} Name them in the query: {_SELECT}, or {_TABLE}")
-    raise OptionError(
-        f"{_LOST} The table has columns of its own ({difference}): DROP TABLE t, and CREATE TABLE "
-        f"t USING klog without columns. Then name them in the query: {_SELECT}"
+    if not options:
+        _refuse_lost_read(schema)
+    merged, name = _merged(options, Use.READ)
+    if name:
+        for alternatives in (_PATHS, _STRATEGIES):
+            if not any(option.name.lower() in merged for option in alternatives):
+                words = ", or ".join((_SELECT.format(name), _TABLE.format(name)))
+                raise _missing_option(alternatives[0], name, words)
+    return merged
+
+
+def table_write_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a write, those of its table among them.
+
+    Args:
+        options: The options as Spark or klog's jar hands them over.
+
+    Raises:
+        OptionError: Nothing says where to write, or the table keeps an option that it must not.
+    """
+    if not options:
+        words = f"{_INSERT.format('t')}, or {_WRITE_TO.format('t')}"
+        raise OptionError(f"{_LOST} Name them in the statement: {words}, {_JAR}")
+    merged, name = _merged(options, Use.WRITE)
+    if name and table.WRITE_PATH.name not in merged:
+        words = ", or ".join((_INSERT.format(name), _WRITE_TO.format(name)))
+        raise _missing_option(table.WRITE_PATH, name, words)
+    return merged
+
+
+def _missing_option(option: Option[Any], name: str, statements: str) -> OptionError:
+    is_path = option.name == table.READ_PATH.name
+    kept_as = "LOCATION '/data/klog'" if is_path else "OPTIONS (subscribe 'orders')"
+    return OptionError(
+        f"{option.name}: not in the options of the table {name}. Name it in the statement: "
+        f"{statements}, or create the table with {kept_as}"
     )
 
 
-def refuse_table_write(options: Mapping[str, str]) -> None:
-    """Refuse to write a catalog table without options.
+def _refuse_lost_read(schema: StructType) -> NoReturn:
+    difference = schema_difference(schema)
+    if difference is None:
+        words = f"{_SELECT.format('t')}, or {_TABLE.format('t')}"
+        raise OptionError(f"{_LOST} Name them in the query: {words}, {_JAR}")
+    raise OptionError(
+        f"{_LOST} The table has columns of its own ({difference}): DROP TABLE t, and CREATE TABLE "
+        f"t USING klog without columns. Then name them in the query: {_SELECT.format('t')}, {_JAR}"
+    )
 
-    Args:
-        options: The options as Spark hands them over.
 
-    Raises:
-        OptionError: There are no options.
-    """
-    if not options:
-        raise OptionError(f"{_LOST} Name them in the statement: {_INSERT}, or {_WRITE_TO}")
+def _merged(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], str]:
+    """Return the options of a statement, and the name of its table; empty if the jar gives none."""
+    merged = {name.lower(): text for name, text in options.items()}
+    entry = json.loads(merged.pop(TABLE_OPTION, "{}"))
+    stored = {name: merged.pop(name) for name in entry.get("options", ())}
+    refuse_secrets(stored)
+    settled = {_what_it_says(name, use) for name in merged}
+    other = Use.WRITE if use is Use.READ else Use.READ
+    for name, text in stored.items():
+        is_of_other = is_known(name, other) and not is_known(name, use)
+        if not is_of_other and _what_it_says(name, use) not in settled:
+            merged[name] = text
+    return merged, entry.get("name", "")
+
+
+def _what_it_says(name: str, use: Use) -> str:
+    """Return one name for all options that say the same thing."""
+    option = option_rows(use).get(name)
+    if option is None:
+        return name
+    return next((row[0].name for row in _ALTERNATIVES if option in row), option.name)

@@ -45,7 +45,7 @@ class KlogDataSource(DataSource):
         the offsets of a DataFrame are resolved. Spark does not say here whether a batch or a stream
         is loaded. An option that is wrong for only one of them is an error of its reader.
         """
-        from klog.connector.catalog_tables import is_new_table, new_table_columns
+        from klog.connector.new_tables import is_new_table, new_table_columns
         from klog.connector.options.read_options import parse_shared_options
         from klog.connector.source import scan_planner
         from klog.connector.source.read_schema import schema_text
@@ -65,12 +65,11 @@ class KlogDataSource(DataSource):
     @sentence_first()
     def reader(self, schema: StructType) -> KlogBatchReader:
         """See `DataSource.reader`."""
-        from klog.connector.catalog_tables import refuse_table_read
+        from klog.connector.catalog_tables import table_read_options
         from klog.connector.source.batch_reader import KlogBatchReader
 
-        refuse_table_read(self.options, schema)
+        options = table_read_options(self.options, schema)
         self._has_reader = True
-        options = dict(self.options)
         if self.jvm_request is not None:
             from klog.connector.source.jvm_batch_reader import JvmBatchReader
 
@@ -81,13 +80,12 @@ class KlogDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """See `DataSource.streamReader`. An error is raised by the reader's methods."""
-        from klog.connector.catalog_tables import refuse_table_read
+        from klog.connector.catalog_tables import table_read_options
         from klog.connector.source.stream_reader import KlogStreamReader
 
         try:
-            refuse_table_read(self.options, schema)
             return KlogStreamReader(
-                dict(self.options),
+                table_read_options(self.options, schema),
                 schema,
                 self._load_plan,
                 is_loaded=self._is_loaded,
@@ -99,17 +97,15 @@ class KlogDataSource(DataSource):
     @sentence_first()
     def writer(self, schema: StructType, overwrite: bool) -> KlogBatchWriter:
         """See `DataSource.writer`."""
-        from klog.connector.catalog_tables import refuse_table_write
+        from klog.connector.catalog_tables import table_write_options
         from klog.connector.sink.spark_writers import KlogBatchWriter
 
-        refuse_table_write(self.options)
-        return KlogBatchWriter(dict(self.options), schema, overwrite)
+        return KlogBatchWriter(table_write_options(self.options), schema, overwrite)
 
     @sentence_first()
     def streamWriter(self, schema: StructType, overwrite: bool) -> KlogStreamWriter:
         """See `DataSource.streamWriter`."""
-        from klog.connector.catalog_tables import refuse_table_write
+        from klog.connector.catalog_tables import table_write_options
         from klog.connector.sink.spark_writers import KlogStreamWriter
 
-        refuse_table_write(self.options)
-        return KlogStreamWriter(dict(self.options), schema, overwrite)
+        return KlogStreamWriter(table_write_options(self.options), schema, overwrite)

@@ -157,12 +157,11 @@ def option_map(options: Mapping[str, str], use: Use, *, is_streaming: bool = Fal
     Raises:
         OptionError: An option is unknown, not supported yet, or set twice in two spellings.
     """
-    rows = {option.name.lower(): option for option in OPTION_TABLE if option.use is use}
-    rows |= {option.kafka_name: option for option in rows.values() if option.kafka_name}
+    rows = option_rows(use)
     texts: dict[str, str] = {}
     without_effect = []
     for key, text in ((key.lower(), text) for key, text in options.items()):
-        if key in SPARK_KEYS[use] or key.startswith(("option.", STORAGE_PREFIX)):
+        if _is_left_alone(key, use):
             continue
         if key in REFUSED_KEYS[use]:
             raise OptionError(f"{key}: {REFUSED_KEYS[use][key]}")
@@ -183,6 +182,35 @@ def option_map(options: Mapping[str, str], use: Use, *, is_streaming: bool = Fal
             f"{_NO_EFFECT[use]}: {', '.join(sorted(without_effect))} have no effect", stacklevel=3
         )
     return OptionMap(texts, is_streaming)
+
+
+def option_rows(use: Use) -> dict[str, Option[Any]]:
+    """Return the rows of the table by each spelling of their names, in lower case.
+
+    Args:
+        use: Whether the options are of a read or of a write.
+    """
+    rows = {option.name.lower(): option for option in OPTION_TABLE if option.use is use}
+    return rows | {option.kafka_name: option for option in rows.values() if option.kafka_name}
+
+
+def is_known(key: str, use: Use) -> bool:
+    """Return whether a read or a write has something to say about a key: uses, ignores, refuses it.
+
+    Args:
+        key: The key, in lower case.
+        use: Whether it is of a read or of a write.
+    """
+    return (
+        _is_left_alone(key, use)
+        or key in REFUSED_KEYS[use]
+        or key in option_rows(use)
+        or _CLIENT_KEYS[use].fullmatch(key) is not None
+    )
+
+
+def _is_left_alone(key: str, use: Use) -> bool:
+    return key in SPARK_KEYS[use] or key.startswith(("option.", STORAGE_PREFIX))
 
 
 def _set(texts: dict[str, str], option: Option[Any], text: str) -> None:

@@ -229,8 +229,9 @@ def test_a_catalog_table_is_created_with_the_columns_of_its_options(added: dict[
     """What Spark 4.2.0 and 4.3.0 add to the options of a table, as seen there."""
     options = {"provider": "klog", "owner": "ann"} | added
     assert KlogDataSource(options).schema() == schema_text(DEFAULT_COLUMNS)
-    assert KlogDataSource(options | {"includeHeaders": "true"}).schema() == schema_text(COLUMNS)
-    assert KlogDataSource(options | {"COLUMNS": "value"}).schema() == "value binary"
+    headers = {"includeHeaders": "true", "option.includeHeaders": "true"}
+    assert KlogDataSource(options | headers).schema() == schema_text(COLUMNS)
+    assert KlogDataSource(options | {"option.COLUMNS": "value"}).schema() == "value binary"
 
 
 def test_a_catalog_table_is_refused_without_options() -> None:

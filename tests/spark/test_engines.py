@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import klog
 from tests.connector.log_dirs import write_log
 from tests.support.batch_bytes import ABORT, marker, plain, transactional
+from tests.support.explained_plan import explain
 from tests.support.project import PROJECT
 
 pytestmark = pytest.mark.spark
@@ -48,12 +49,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def load(spark: SparkSession, root: Path, **options: str) -> DataFrame:
     reader = spark.read.format("klog").option("subscribePattern", ".*")
     return reader.options(**options).load(str(root))
-
-
-def explain(frame: DataFrame) -> str:
-    session: Any = frame.sparkSession
-    text: str = session._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "simple")
-    return text
 
 
 def described(frame: DataFrame) -> str:

@@ -13,8 +13,10 @@ import klog
 
 def main() -> None:
     """Print the version of Spark and the engine that has read; fail if the rows are wrong."""
-    session = klog.configure(SparkSession.builder).master("local[1]").getOrCreate()
-    with tempfile.TemporaryDirectory() as root:
+    builder = klog.configure(SparkSession.builder).master("local[1]")
+    with tempfile.TemporaryDirectory() as folder:
+        root = f"{folder}/root"
+        session = builder.config("spark.sql.warehouse.dir", f"{folder}/warehouse").getOrCreate()
         log = klog.open(root)
         log.create_topic("t")
         log.append("t", pa.table({"key": [b"k", None], "value": [b"v", b""]}))
@@ -31,6 +33,9 @@ def main() -> None:
         )  # fmt: skip
         query.awaitTermination()
         assert session.table("q").count() == 2
+        session.sql(f"CREATE TABLE t USING klog OPTIONS (subscribe 't', topic 't', path '{root}')")
+        session.sql("INSERT INTO t (value) VALUES (X'76')")
+        assert session.table("t").count() == 3
     sys.stdout.write(f"{session.version} engine={engine}\n")
     session.stop()
 

@@ -2,6 +2,7 @@ package klog.spark
 
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.connector.catalog.KlogCatalogBridge
 import org.apache.spark.sql.execution.datasources.v2.python.KlogPythonBridge
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 
@@ -12,7 +13,8 @@ final class KlogExtensions extends SparkSessionExtensionsProvider with Logging {
     else
       try {
         KlogPythonBridge.probe()
-        extensions.injectPostHocResolutionRule(_ => new KlogRule)
+        KlogCatalogBridge.probe()
+        extensions.injectPostHocResolutionRule(new KlogRule(_))
       } catch {
         case exc @ (_: LinkageError | _: ReflectiveOperationException) =>
           logWarning(s"klog's jar does not fit this Spark, so Python reads the format klog: $exc")

@@ -1,20 +1,24 @@
 package klog.spark
 
+import scala.collection.immutable.ListMap
+
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.streaming.{StreamingRelationV2, WriteToStream}
-import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.execution.datasources.v2.python.KlogPythonBridge
 
 /** Puts klog's table in the place of Python's table of the format `klog`.
   *
-  * The rule: the plan stays the same but for the table, and the columns of a stream that nothing uses. If
-  * a class of this Spark is another one than the shim was made for, the plan does not change, with one
-  * warning.
+  * The rule: the plan stays the same but for the table, and the columns of a stream that nothing uses. A
+  * table of the session's catalog brings the options that the catalog keeps. If a class of this Spark is
+  * another one than the shim was made for, the plan does not change, with one warning.
   */
-final class KlogRule extends Rule[LogicalPlan] with Logging {
+final class KlogRule(session: SparkSession) extends Rule[LogicalPlan] with Logging {
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (KlogRule.isBroken) plan
     else
@@ -27,26 +31,68 @@ final class KlogRule extends Rule[LogicalPlan] with Logging {
       }
 
   private def replaceTables(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsUp {
-    case relation: DataSourceV2Relation => replaced(relation, relation.table, isStreaming = false)
-    case relation: StreamingRelationV2 => replaced(relation, relation.table, isStreaming = true)
-    case write: WriteToStream => StreamColumns.prune(write)
+    case relation: DataSourceV2Relation =>
+      replaced(relation, relation.table, entryOf(relation.catalog, relation.identifier))
+    case relation: StreamingRelationV2 =>
+      val entry = entryOf(relation.catalog, relation.identifier)
+      replaced(relation, relation.table, entry, isStreaming = true)
+    case command: ResolvedTable => described(command)
+    case write: V2WriteCommand =>
+      write.table match {
+        case relation: DataSourceV2Relation if relation.identifier.isDefined =>
+          val entry = entryOf(relation.catalog, relation.identifier)
+          write.withNewTable(replaced(relation, relation.table, entry))
+        case _ => write
+      }
+    case write: WriteToStream =>
+      val (catalog, identifier) = write.catalogAndIdent.unzip
+      val sink = if (identifier.isEmpty) write else replaced(write, write.sink, entryOf(catalog, identifier))
+      StreamColumns.prune(sink)
+    case create: V2CreateTablePlan => NewTable.checked(create)
   }
 
-  private def replaced(relation: LogicalPlan, table: Table, isStreaming: Boolean): LogicalPlan =
+  /** Returns a node with klog's table, if it has Python's.
+    *
+    * @param entry
+    *   what the session's catalog keeps of the table; it is only asked for if the table is klog's
+    */
+  private def replaced[T <: LogicalPlan](
+      node: T,
+      table: Table,
+      entry: => Option[CatalogEntry],
+      isStreaming: Boolean = false
+  ): T =
     KlogPythonBridge.dataSourceOf(table, KlogTable.Format) match {
       case Some(dataSource) =>
         val schema = KlogPythonBridge.schemaOf(table)
-        KlogRule.withValue(relation, table, new KlogTable(table, dataSource, isStreaming, schema))
-      case None => relation
+        KlogRule.withValue(node, table, new KlogTable(table, dataSource, isStreaming, schema, entry))
+      case None => node
     }
+
+  /** Returns the table of a command, such as `DESCRIBE`, with what the session's catalog keeps of it. */
+  private def described(command: ResolvedTable): ResolvedTable = {
+    val isKlog = KlogPythonBridge.dataSourceOf(command.table, KlogTable.Format).isDefined
+    val entry = if (isKlog) entryOf(Some(command.catalog), Some(command.identifier)) else None
+    entry
+      .map(new DescribedTable(command.table, _))
+      .fold(command)(KlogRule.withValue(command, command.table, _))
+  }
+
+  private def entryOf(catalog: Option[CatalogPlugin], identifier: Option[Identifier]): Option[CatalogEntry] =
+    for (_ <- catalog.filter(KlogCatalogBridge.isSessionCatalog); name <- identifier)
+      yield KlogCatalogBridge.entryOf(session, name)
 }
 
 object KlogRule {
   @volatile private var isBroken = false
 
   /** Returns a node with one of its values replaced, whatever other values this Spark gives it. */
-  def withValue(node: LogicalPlan, old: AnyRef, value: AnyRef): LogicalPlan = {
+  def withValue[T <: LogicalPlan](node: T, old: AnyRef, value: AnyRef): T = {
     val values = node.productIterator.map(_.asInstanceOf[AnyRef])
-    node.makeCopy(values.map(current => if (current eq old) value else current).toArray)
+    node.makeCopy(values.map(current => if (current eq old) value else current).toArray).asInstanceOf[T]
   }
+
+  /** Returns the values of a node, or of a part of it, by name and in order. */
+  def fieldsOf(node: Product): ListMap[String, AnyRef] =
+    ListMap.from(node.productElementNames.zip(node.productIterator.map(_.asInstanceOf[AnyRef])))
 }

@@ -1,8 +1,15 @@
 package klog.spark
 
 import java.util
+import java.util.Optional
 
-import org.apache.spark.sql.connector.catalog.{SupportsRead, SupportsWrite, Table, TableCapability}
+import org.apache.spark.sql.connector.catalog.{
+  CatalogEntry,
+  SupportsRead,
+  SupportsWrite,
+  Table,
+  TableCapability
+}
 import org.apache.spark.sql.connector.read.{Scan, ScanBuilder}
 import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
 import org.apache.spark.sql.execution.datasources.v2.python.{KlogPythonBridge, PythonDataSourceV2}
@@ -15,12 +22,15 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   *   the table that Spark has made
   * @param columnsRead
   *   the columns of a stream that the query uses; a batch's are pruned by its scan builder
+  * @param entry
+  *   what the session's catalog keeps of it, if it is a table of the catalog
   */
 final class KlogTable(
     val python: Table,
     val dataSource: PythonDataSourceV2,
     val isStreaming: Boolean,
-    val columnsRead: StructType
+    val columnsRead: StructType,
+    val entry: Option[CatalogEntry]
 ) extends Table
     with SupportsRead
     with SupportsWrite {
@@ -30,32 +40,41 @@ final class KlogTable(
   override def capabilities(): util.Set[TableCapability] = python.capabilities
   override def toString: String = python.toString
 
-  // Spark takes equal relations of a stream for one source.
+  // Spark takes equal relations of a stream for one source, and equal batches for one cached table.
   override def equals(other: Any): Boolean = other match {
     case table: KlogTable =>
-      (table.python eq python) && table.isStreaming == isStreaming && table.columnsRead == columnsRead
+      isSame(table) && table.isStreaming == isStreaming && table.columnsRead == columnsRead
     case _ => false
   }
-  override def hashCode: Int = System.identityHashCode(python)
+  private def isSame(table: KlogTable): Boolean =
+    (table.python eq python) || (!isStreaming && entry.isDefined && table.entry == entry)
+  override def hashCode: Int = if (entry.isDefined) entry.hashCode else System.identityHashCode(python)
 
-  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = {
+  override def newScanBuilder(queryOptions: CaseInsensitiveStringMap): ScanBuilder = {
+    val options = withEntry(queryOptions)
     val engine = Engine.of(options)
-    val planner = new PythonPlanner(dataSource, python.name, KlogPythonBridge.schemaOf(python), options)
+    // Spark's Python data source plans once, and a table of the catalog that is cached is read again.
+    val source = if (entry.isDefined) KlogPythonBridge.newSource(dataSource, name) else dataSource
+    val tableSchema = KlogPythonBridge.schemaOf(python)
+    val planner = new PythonPlanner(source, name, tableSchema, options)
     if (engine == Engine.Python && isStreaming) new PythonScanBuilder(planner.pythonStreamScan(columnsRead))
-    else if (engine == Engine.Python) new PythonScanBuilder(pythonScan(options))
+    else if (engine == Engine.Python)
+      new PythonScanBuilder(KlogPythonBridge.scan(source, name, tableSchema, options))
     else if (isStreaming) new StreamScanBuilder(planner, columnsRead, engine)
     else new KlogScanBuilder(planner, columnsRead, engine)
   }
 
-  private def pythonScan(options: CaseInsensitiveStringMap): Scan =
-    python.asInstanceOf[SupportsRead].newScanBuilder(options).build()
-
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
-    python.asInstanceOf[SupportsWrite].newWriteBuilder(info)
+    python.asInstanceOf[SupportsWrite].newWriteBuilder(new WriteInfo(info, withEntry(info.options)))
+
+  private def withEntry(options: CaseInsensitiveStringMap): CaseInsensitiveStringMap =
+    entry.fold(options)(TableOptions.of(_, options))
 
   /** Returns the table of a stream that needs only some columns. */
-  def withColumns(names: Set[String]): KlogTable =
-    new KlogTable(python, dataSource, isStreaming, StructType(columnsRead.filter(field => names(field.name))))
+  def withColumns(names: Set[String]): KlogTable = {
+    val columns = StructType(columnsRead.filter(field => names(field.name)))
+    new KlogTable(python, dataSource, isStreaming, columns, entry)
+  }
 }
 
 object KlogTable {
@@ -65,4 +84,13 @@ object KlogTable {
 /** Leaves a scan to Python, and says so in EXPLAIN. */
 private final class PythonScanBuilder(scan: => Scan) extends ScanBuilder {
   override def build(): Scan = new DescribedScan(scan, "engine=python (option engine)")
+}
+
+/** A write with other options. */
+private final class WriteInfo(info: LogicalWriteInfo, override val options: CaseInsensitiveStringMap)
+    extends LogicalWriteInfo {
+  override def queryId(): String = info.queryId
+  override def schema(): StructType = info.schema
+  override def rowIdSchema(): Optional[StructType] = info.rowIdSchema
+  override def metadataSchema(): Optional[StructType] = info.metadataSchema
 }

@@ -128,7 +128,7 @@ final class PythonPlanner(
 object PythonPlanner {
   private val mapper = new ObjectMapper
 
-  private def json(fields: (String, AnyRef)*): String = {
+  private[spark] def json(fields: (String, AnyRef)*): String = {
     val values = new java.util.LinkedHashMap[String, AnyRef]
     fields.foreach { case (name, value) => values.put(name, value) }
     mapper.writeValueAsString(values)

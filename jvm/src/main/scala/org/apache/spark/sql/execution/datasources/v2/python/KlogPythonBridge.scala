@@ -2,6 +2,8 @@ package org.apache.spark.sql.execution.datasources.v2.python
 
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table}
 import org.apache.spark.sql.connector.read.{InputPartition, Scan}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Utils
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -41,6 +43,7 @@ object KlogPythonBridge {
       classOf[Boolean]
     )
     classOf[PythonStreamingInputPartition].getMethod("pickedPartition")
+    DataSourceV2Utils.getClass.getMethod("getTableProvider", text, classOf[SQLConf])
   }
 
   /** Returns the Python data source of a table; None for the tables of others.
@@ -58,6 +61,21 @@ object KlogPythonBridge {
 
   /** Returns the columns of a table that [[dataSourceOf]] knows. */
   def schemaOf(table: Table): StructType = table.asInstanceOf[PythonTable].schema
+
+  /** Returns a data source of the same class that is not made in Python yet. */
+  def newSource(dataSource: PythonDataSourceV2, name: String): PythonDataSourceV2 = {
+    val source = dataSource.getClass.getDeclaredConstructor().newInstance()
+    source.setShortName(name)
+    source
+  }
+
+  /** Lets Python check the options of a table that the session's catalog is to create.
+    *
+    * @param options
+    *   as Spark hands them over for the columns of such a table
+    */
+  def checkNewTable(name: String, options: CaseInsensitiveStringMap): Unit =
+    DataSourceV2Utils.getTableProvider(name, SQLConf.get).foreach(_.inferSchema(options))
 
   /** Returns the data source as Spark has pickled it; it makes one if there is none.
     *
@@ -101,7 +119,7 @@ object KlogPythonBridge {
     ): Scan = {
       val planned = copyOf(dataSource, name, PythonDataSourceCreationResult(Array.emptyByteArray, schema))
       planned.setReadInfo(PythonDataSourceReadInfo(info.func, tasks))
-      new PythonTable(planned, name, schema).newScanBuilder(options).build()
+      scan(planned, name, schema, options)
     }
   }
 
@@ -119,8 +137,21 @@ object KlogPythonBridge {
       schema: StructType,
       options: CaseInsensitiveStringMap
   ): Scan = {
-    val planned = copyOf(dataSource, name, PythonDataSourceCreationResult(pickled, schema))
-    val table: SupportsRead = new PythonTable(planned, name, schema)
+    scan(copyOf(dataSource, name, PythonDataSourceCreationResult(pickled, schema)), name, schema, options)
+  }
+
+  /** Returns Python's scan.
+    *
+    * @param schema
+    *   the columns to read
+    */
+  def scan(
+      dataSource: PythonDataSourceV2,
+      name: String,
+      schema: StructType,
+      options: CaseInsensitiveStringMap
+  ): Scan = {
+    val table: SupportsRead = new PythonTable(dataSource, name, schema)
     table.newScanBuilder(options).build()
   }
 
@@ -134,8 +165,7 @@ object KlogPythonBridge {
       name: String,
       created: PythonDataSourceCreationResult
   ): PythonDataSourceV2 = {
-    val copy = dataSource.getClass.getDeclaredConstructor().newInstance()
-    copy.setShortName(name)
+    val copy = newSource(dataSource, name)
     val setter = classOf[PythonDataSourceV2]
       .getDeclaredMethod("dataSourceInPython_$eq", classOf[PythonDataSourceCreationResult])
     setter.setAccessible(true)
