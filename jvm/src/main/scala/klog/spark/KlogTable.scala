@@ -53,7 +53,8 @@ final class KlogTable(
   override def newScanBuilder(queryOptions: CaseInsensitiveStringMap): ScanBuilder = {
     val options = withEntry(queryOptions)
     val engine = Engine.of(options)
-    // Spark's Python data source plans once, and a table of the catalog that is cached is read again.
+    // Spark's Python data source plans once, with the options that it gets first. A table of the catalog is
+    // planned again when its cache is refreshed, and may have other options elsewhere in a query (4.3).
     val source = if (entry.isDefined) KlogPythonBridge.newSource(dataSource, name) else dataSource
     val tableSchema = KlogPythonBridge.schemaOf(python)
     val planner = new PythonPlanner(source, name, tableSchema, options)

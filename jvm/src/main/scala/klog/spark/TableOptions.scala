@@ -23,6 +23,6 @@ object TableOptions {
     val stored = entry.options.filter { case (name, text) => options.getOrDefault(name, text) == text }
     val names = stored.keys.map(_.toLowerCase(Locale.ROOT)).toList.asJava
     val table = Table -> PythonPlanner.json("name" -> entry.name, "options" -> names)
-    new CaseInsensitiveStringMap((options.asCaseSensitiveMap.asScala ++ stored + table).asJava)
+    new CaseInsensitiveStringMap((options.asCaseSensitiveMap.asScala.toMap ++ stored + table).asJava)
   }
 }
