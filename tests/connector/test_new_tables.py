@@ -13,9 +13,9 @@ from klog.errors import OptionError
 SECRET = "not-to-be-seen"
 
 
-def columns(kept: dict[str, str], **others: str) -> tuple[str, ...]:
+def columns(kept: dict[str, str], **properties: str) -> tuple[str, ...]:
     """Return the columns of a table with options as Spark hands them over."""
-    options = {f"option.{name}": text for name, text in kept.items()} | kept | others
+    options = {f"option.{name}": text for name, text in kept.items()} | kept | properties
     options |= {"provider": "klog", "owner": "me"}
     assert is_new_table(options)
     return new_table_columns(options)
