@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 import klog
 from tests.connector.log_dirs import write_log
 from tests.connector.varied_roots import FIRST_MS, ROOTS
-from tests.spark.test_engines import described, explain
+from tests.spark.test_engines import described
 from tests.support.batch_bytes import ABORT, LZ4, Record, batch, marker, plain, transactional
+from tests.support.explained_plan import explain
 
 pytestmark = pytest.mark.spark
 
