@@ -16,6 +16,9 @@ FUZZ_SECONDS ?= 120
 SEEDS ?= 0..1000
 MIN := .venv-min
 MIN_READY := $(MIN)/.ready
+NEXT := .venv-next
+NEXT_READY := $(NEXT)/.ready
+NEXT_PYSPARK := 4.3.0
 
 SHELL := /bin/sh
 .SHELLFLAGS := -euc
@@ -39,7 +42,8 @@ PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
 SUITES = $(WITH_JAVA) $(BIN)/python -m tools.run_suites
 
 .PHONY: help env jar scala scala-format demo test ci full unit spark kafka stores slow package coverage \
-	lint types format corpus golden options command-line migrating fuzz fuzz-keep simulate bench bench-tiny smoke-min pyfiles wheel clean
+	lint types format corpus golden options command-line migrating fuzz fuzz-keep simulate bench \
+	bench-tiny smoke-min spark-next pyfiles wheel clean
 
 help: ## List every task
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -132,6 +136,11 @@ smoke-min: $(MIN_READY) ## Read and write with the lowest versions that pyprojec
 	$(WITH_JAVA) PYSPARK_PYTHON=$(CURDIR)/$(MIN)/bin/python \
 	  PYSPARK_DRIVER_PYTHON=$(CURDIR)/$(MIN)/bin/python $(MIN)/bin/python -m tests.support.smoke
 
+spark-next: jar $(NEXT_READY) ## The Spark tests with the newest PySpark; the jar is compiled with the oldest
+	$(WITH_JAVA) PYSPARK_PYTHON=$(CURDIR)/$(NEXT)/bin/python \
+	  PYSPARK_DRIVER_PYTHON=$(CURDIR)/$(NEXT)/bin/python \
+	  $(NEXT)/bin/python -m pytest -m spark tests/spark tests/spark_jar
+
 options: $(READY) ## Write docs/options.md from the table of options
 	$(BIN)/python -m tools.options_page
 
@@ -150,7 +159,7 @@ wheel: jar ## dist/: wheel and sdist
 	@ls dist
 
 clean: ## Remove what the tasks made, but .venv
-	rm -rf build dist src/klog/jars jvm/target target project/target project/project $(MIN) \
+	rm -rf build dist src/klog/jars jvm/target target project/target project/project $(MIN) $(NEXT) \
 	  .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
 	  spark-warehouse metastore_db derby.log src/klog.egg-info
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
@@ -177,5 +186,14 @@ $(FUZZ_READY): $(READY)
 $(MIN_READY): $(READY)
 	$(UV) venv --quiet --clear --python $(BIN)/python $(MIN)
 	$(UV) pip install --quiet --python $(MIN)/bin/python --resolution lowest-direct --editable .
+	@touch $@
+
+# Delta's newest version refuses this PySpark, and the tests that are run do without it.
+$(NEXT_READY): $(READY)
+	$(UV) venv --quiet --clear --python $(BIN)/python $(NEXT)
+	$(UV) export --quiet --frozen --no-hashes --no-emit-project --no-emit-package pyspark \
+	  --no-emit-package delta-spark --output-file $(NEXT)/requirements.txt
+	$(UV) pip install --quiet --python $(NEXT)/bin/python --requirements $(NEXT)/requirements.txt \
+	  pyspark==$(NEXT_PYSPARK) --editable .
 	@touch $@
 

@@ -57,7 +57,7 @@ CI: Sequence[Lane] = (
 )
 FULL: Sequence[Lane] = (
     [("pytest", ON_SPARK), ("make", "smoke-min")],
-    [("minio",), ("pytest", ON_STORES), ("make", "fuzz")],
+    [("minio",), ("pytest", ON_STORES), ("make", "fuzz"), ("make", "spark-next")],
     [("pytest", ON_KAFKA), ("make", "scala"), ("make", "bench-tiny")],
     [("make", "lint"), ("make", "types"), ("pytest", WITHOUT_JAVA)],
 )

@@ -1,8 +1,9 @@
-"""A Spark Connect server whose Python does not have klog."""
+"""A Spark Connect server with a Python of its own."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.kafka_broker import free_ports
@@ -16,10 +17,10 @@ HIDDEN = ("PYTHONPATH", "PYSPARK_DRIVER_PYTHON", "PYSPARK_SUBMIT_ARGS")
 class ConnectServer(Server):
     """A server of one process, whose address is `url`."""
 
-    def __init__(self, work: Path, python: Path) -> None:
+    def __init__(self, work: Path, python: Path, jars: Sequence[Path] = ()) -> None:
         super().__init__(work)
         (home,) = python.parent.parent.glob("lib/python*/site-packages/pyspark")
-        self._home, self._python = home, python
+        self._home, self._python, self._jars = home, python, jars
         (self._port,) = free_ports(1)
         self.url = f"sc://127.0.0.1:{self._port}"
 
@@ -28,6 +29,7 @@ class ConnectServer(Server):
             "spark.connect.grpc.binding.port": str(self._port),
             "spark.driver.memory": "512m",
             "spark.ui.enabled": "false",
+            "spark.jars": ",".join(map(str, self._jars)),
         }
         options = [part for name in conf for part in ("--conf", f"{name}={conf[name]}")]
         submit = ["--master", "local[2]", "--class", MAIN_CLASS, *options, "spark-internal"]

@@ -1,31 +1,51 @@
-"""Read a topic with the JVM engine of an installed klog: `python -m tests.support.jvm_smoke`."""
+"""Read a topic with the JVM engine of an installed klog: `python -m tests.support.jvm_smoke`.
+
+The argument is the master of a session with klog's jar (default: `local[1]`), or the `sc://` URL
+of a server that has it.
+"""
 
 from __future__ import annotations
 
+import io
 import sys
 import tempfile
+from contextlib import redirect_stdout
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import klog
 
 
-def main() -> None:
+def session_at(address: str, warehouse: str) -> SparkSession:
+    """Return a session of a Spark Connect server, or of a master."""
+    builder: SparkSession.Builder = SparkSession.builder
+    if address.startswith("sc://"):
+        return builder.remote(address).getOrCreate()
+    builder = builder.config("spark.executor.memory", "512m")
+    builder = builder.config("spark.sql.warehouse.dir", warehouse)
+    return klog.configure(builder).master(address).getOrCreate()
+
+
+def engine_of(frame: DataFrame) -> str:
+    """Return the engine that EXPLAIN names."""
+    with redirect_stdout(io.StringIO()) as plan:
+        frame.explain()
+    return plan.getvalue().partition("engine=")[2].partition(",")[0]
+
+
+def main(address: str = "local[1]") -> None:
     """Print the version of Spark and the engine that has read; fail if the rows are wrong."""
-    builder = klog.configure(SparkSession.builder).master("local[1]")
     with tempfile.TemporaryDirectory() as folder:
         root = f"{folder}/root"
-        session = builder.config("spark.sql.warehouse.dir", f"{folder}/warehouse").getOrCreate()
+        session = session_at(address, f"{folder}/warehouse")
         log = klog.open(root)
         log.create_topic("t")
         log.append("t", pa.table({"key": [b"k", None], "value": [b"v", b""]}))
         frame = session.read.format("klog").option("subscribe", "t").load(root)
         rows = [tuple(row) for row in frame.select("key", "value", "offset").collect()]
         assert rows == [(b"k", b"v", 0), (None, b"", 1)], rows
-        assert session._jvm is not None
-        plan = session._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "simple")
-        engine = plan.partition("engine=")[2].partition(",")[0]
+        assert frame.count() == 2
         stream = session.readStream.format("klog").option("subscribe", "t")
         query = (
             stream.option("startingOffsets", "earliest").load(root).writeStream.format("memory")
@@ -33,12 +53,14 @@ def main() -> None:
         )  # fmt: skip
         query.awaitTermination()
         assert session.table("q").count() == 2
+        engines = [engine_of(frame), query.recentProgress[0]["sources"][0]["metrics"]["engine"]]
         session.sql(f"CREATE TABLE t USING klog OPTIONS (subscribe 't', topic 't', path '{root}')")
         session.sql("INSERT INTO t (value) VALUES (X'76')")
         assert session.table("t").count() == 3
-    sys.stdout.write(f"{session.version} engine={engine}\n")
+        session.sql("DROP TABLE t")
+    sys.stdout.write(f"{session.version} engine={'+'.join(sorted(set(engines)))}\n")
     session.stop()
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
