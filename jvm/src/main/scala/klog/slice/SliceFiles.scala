@@ -21,6 +21,8 @@ object SliceFiles {
     *   if it is another file now, or it has gone
     * @throws CorruptFileError
     *   if a committed file has another size than its commit says
+    * @throws java.io.FileNotFoundException
+    *   if it is missing; S3 says so only when it is read
     */
   def open(store: SegmentStore, slice: Slice): SegmentFile =
     if (slice.isCommitted) openCommitted(store, slice) else openRaw(store, slice)
@@ -44,12 +46,7 @@ object SliceFiles {
     } catch { case _: FileNotFoundException => None }
 
   private def openCommitted(store: SegmentStore, slice: Slice): SegmentFile = {
-    val file =
-      try store.open(slice.path, slice.fileSizeBytes)
-      catch {
-        case exc: FileNotFoundException =>
-          throw new SliceChangedError(slice, "the file is missing or was replaced", exc)
-      }
+    val file = store.open(slice.path, slice.fileSizeBytes)
     if (file.sizeBytes != slice.fileSizeBytes) {
       file.close()
       val reason = s"it has ${file.sizeBytes} bytes, its commit says ${slice.fileSizeBytes}"

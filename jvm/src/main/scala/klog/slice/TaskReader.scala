@@ -1,6 +1,6 @@
 package klog.slice
 
-import java.io.IOException
+import java.io.{FileNotFoundException, IOException}
 import java.nio.channels.ClosedByInterruptException
 import java.nio.file.InvalidPathException
 
@@ -41,6 +41,8 @@ final class TaskReader(
       true
     } catch {
       case exc: ClosedByInterruptException => throw exc // Spark has killed the task.
+      case exc: FileNotFoundException =>
+        throw new SliceChangedError(slice, "the file is missing or was replaced", exc)
       case exc @ (_: IOException | _: InvalidPathException) => throw new SliceUnreadableError(slice, exc)
     }
   }

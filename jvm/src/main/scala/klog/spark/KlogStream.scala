@@ -72,12 +72,13 @@ final class KlogStream(
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
     val planned = python.planInputPartitions(start, end)
     val summary = planned.headOption.map(first => PlanSummary.of(KlogPythonBridge.taskOf(first)))
-    refusal = summary.fold("")(_.refusal(options))
+    val tasks = planned.drop(1).map(KlogPythonBridge.taskOf).toSeq
+    refusal = summary.fold("")(_.refusal(tasks, options))
     if (stores.isEmpty) stores = summary.map(plan => ReadStores.of(plan.schemes, options))
     if (engine.isPython(refusal)) {
       if (pythonFactory.isEmpty) pythonFactory = Some(python.createReaderFactory())
       planned.tail
-    } else planned.drop(1).map(partition => SliceInputPartition(KlogPythonBridge.taskOf(partition)))
+    } else tasks.map(SliceInputPartition(_)).toArray
   }
 
   override def createReaderFactory(): PartitionReaderFactory =

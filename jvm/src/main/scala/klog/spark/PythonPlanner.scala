@@ -10,6 +10,8 @@ import org.apache.spark.sql.execution.datasources.v2.python.{KlogPythonBridge, P
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
+import klog.slice.Slice
+
 /** What Python says about a plan (`klog.connector.source.jvm_plan.PlanSummary`).
   *
   * @param pythonReason
@@ -43,12 +45,16 @@ final case class PlanSummary(
     s"$segmentCount${of(totalSegmentCount)} segments, $sizeBytes${of(totalSizeBytes)} bytes"
   }
 
-  /** Returns why Python has to read, by the plan or as the JVM has no such store; empty if it has not. */
-  def refusal(options: CaseInsensitiveStringMap): String =
+  /** Returns why Python has to read, by the plan or as the JVM has no such store; empty if it has not.
+    *
+    * @param tasks
+    *   the tasks of the plan, pickled
+    */
+  def refusal(tasks: Seq[Array[Byte]], options: CaseInsensitiveStringMap): String =
     if (pythonReason.nonEmpty) pythonReason
     else if (!arePathsAscii && !PlanSummary.spellsUtf8)
       "this Java has no names for paths that are not ASCII (set LC_ALL=C.UTF-8)"
-    else ReadStores.refusal(schemes, options)
+    else ReadStores.refusal(schemes, tasks.headOption.flatMap(PlannedRead.firstSlice), options)
 }
 
 object PlanSummary {
@@ -151,4 +157,7 @@ object PlannedRead {
     case slices: JavaList[_] => slices
     case _ => java.util.List.of() // Spark makes a partition of None if a plan has no task.
   }
+
+  /** Returns the first slice of a pickled task. */
+  def firstSlice(pickled: Array[Byte]): Option[Slice] = Slice.expandTask(task(pickled)).nextOption()
 }

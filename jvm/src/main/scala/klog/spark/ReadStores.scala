@@ -8,6 +8,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 import scala.jdk.CollectionConverters._
 
+import klog.slice.Slice
 import klog.store.{SegmentStores, StorageSettings}
 
 /** The stores of one read, as they travel to executors: the settings, and Hadoop's configuration if a root
@@ -25,20 +26,29 @@ final case class ReadStores(
 
 object ReadStores {
 
-  /** Returns why the JVM does not read roots of these schemes; empty if it does. */
-  def refusal(schemes: Seq[String], options: CaseInsensitiveStringMap): String = {
+  /** Returns why the JVM does not read roots of these schemes; empty if it does.
+    *
+    * @param first
+    *   the first slice of the read, which has to be within reach
+    */
+  def refusal(schemes: Seq[String], first: => Option[Slice], options: CaseInsensitiveStringMap): String = {
     val stores = new SegmentStores(hadoopConfiguration, settingsOf(options))
-    schemes.map(stores.refusal).find(_.nonEmpty).getOrElse("")
+    val refusals = schemes.iterator.map(stores.refusal).filter(_.nonEmpty)
+    if (refusals.hasNext) refusals.next()
+    else if (isLocal(schemes)) ""
+    else first.fold("")(slice => stores.accessError(slice.root, slice.path))
   }
 
   /** Returns the stores of roots of these schemes. */
   def of(schemes: Seq[String], options: CaseInsensitiveStringMap): ReadStores = {
-    val isLocal = schemes.forall(scheme => scheme.isEmpty || scheme == "file")
     val context = SparkContext.getOrCreate()
     val configuration =
-      Option.unless(isLocal)(context.broadcast(new SerializableConfiguration(hadoopConfiguration)))
+      Option.unless(isLocal(schemes))(context.broadcast(new SerializableConfiguration(hadoopConfiguration)))
     ReadStores(settingsOf(options), configuration)
   }
+
+  private def isLocal(schemes: Seq[String]): Boolean =
+    schemes.forall(scheme => scheme.isEmpty || scheme == "file")
 
   private def hadoopConfiguration: Configuration = SparkContext.getOrCreate().hadoopConfiguration
 

@@ -1,7 +1,10 @@
 package klog.store
 
+import java.io.FileNotFoundException
 import java.net.URI
 import java.util.concurrent.{ConcurrentHashMap, ExecutionException}
+
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, Path}
@@ -26,6 +29,11 @@ final class HadoopStore(fileSystem: FileSystem) extends SegmentStore {
       try builder.build().get()
       catch { case exc: ExecutionException => throw exc.getCause }
     new HadoopFile(stream, size)
+  }
+
+  /** Looks for a file, and throws as the file system does. */
+  private def find(path: String): Unit = {
+    val _ = fileSystem.getFileStatus(hadoopPath(path))
   }
 }
 
@@ -57,6 +65,9 @@ object HadoopStore {
   /** File systems by URL and settings. They stay open, as Hadoop's own do: tasks come again. */
   private val open = new ConcurrentHashMap[(URI, StorageSettings), FileSystem]
 
+  /** Roots, by settings, that this process has reached. */
+  private val reached = ConcurrentHashMap.newKeySet[(String, StorageSettings)]()
+
   /** Returns whether Hadoop has a file system for a scheme. */
   def knows(scheme: String, configuration: Configuration): Boolean =
     Schemes.get(scheme).exists { name =>
@@ -74,6 +85,24 @@ object HadoopStore {
     val uri = new URI(path.toUri.getScheme, path.toUri.getAuthority, "/", null, null)
     new HadoopStore(open.computeIfAbsent((uri, settings), _ => connect(uri, configuration, settings)))
   }
+
+  /** Returns why a file of a root cannot be reached; empty if it can, or if a file of this root could be. */
+  def accessError(
+      root: String,
+      path: String,
+      configuration: Configuration,
+      settings: StorageSettings
+  ): String =
+    if (reached.contains((root, settings))) ""
+    else
+      try {
+        of(root, configuration, settings).find(path)
+        reached.add((root, settings))
+        ""
+      } catch {
+        case _: FileNotFoundException => "" // The read says which file is missing.
+        case NonFatal(exc) => s"Hadoop cannot read $root: ${exc.toString.linesIterator.next()}"
+      }
 
   private def connect(uri: URI, configuration: Configuration, settings: StorageSettings): FileSystem = {
     val configured = settings.applyTo(configuration)

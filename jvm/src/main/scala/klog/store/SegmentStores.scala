@@ -22,6 +22,11 @@ final class SegmentStores(configuration: => Configuration, settings: StorageSett
     if (SegmentStores.isLocal(scheme)) ""
     else if (!HadoopStore.knows(scheme, configuration)) s"Hadoop has no file system for $scheme:// here"
     else settings.unknown.fold("")(name => s"Hadoop has no setting for storage.$name")
+
+  /** Returns why the JVM cannot reach a file of a root; empty if it can. A root is asked once. */
+  def accessError(root: String, path: String): String =
+    if (SegmentStores.isLocal(SegmentStores.scheme(root))) ""
+    else HadoopStore.accessError(root, path, configuration, settings)
 }
 
 object SegmentStores {

@@ -4,7 +4,8 @@ import org.apache.hadoop.conf.Configuration
 
 /** The options `storage.*` of a read, in the words of Hadoop's file systems.
   *
-  * The rule: what a read does not set comes from Hadoop's configuration. No value is ever shown.
+  * The rule: what a read does not set comes from Hadoop's configuration. An endpoint is addressed as
+  * klog's client does it, by the path. No value is ever shown.
   *
   * @param values
   *   name, without `storage.`, and text of each option
@@ -24,6 +25,8 @@ final case class StorageSettings(values: Map[String, String]) {
   def applyTo(configuration: Configuration): Configuration = {
     val configured = new Configuration(configuration)
     for ((name, text) <- values; setting <- S3Names.get(name)) configured.set(setting, text)
+    configured.set(S3StreamType, "classic")
+    if (values.contains("endpoint") && !values.contains("path_style")) configured.set(PathStyle, "true")
     if (values.get("allow_http").exists(_.equalsIgnoreCase("true"))) {
       configured.set("fs.s3a.connection.ssl.enabled", "false")
     }
@@ -45,13 +48,19 @@ object StorageSettings {
   private val Temporary = s"$Providers.TemporaryAWSCredentialsProvider"
   private val Simple = s"$Providers.SimpleAWSCredentialsProvider"
   private val Others = Set("user", "anonymous", "allow_http")
+
+  /** `classic` sends one request for a file that is read front to back; the default of Hadoop 3.5 sends one
+    * for its length, and one for each 8 MiB, which it keeps.
+    */
+  private val S3StreamType = "fs.s3a.input.stream.type"
+  private val PathStyle = "fs.s3a.path.style.access"
   private val S3Names = Map(
     "endpoint" -> "fs.s3a.endpoint",
     "region" -> "fs.s3a.endpoint.region",
     "access_key_id" -> "fs.s3a.access.key",
     "secret_access_key" -> "fs.s3a.secret.key",
     "session_token" -> "fs.s3a.session.token",
-    "path_style" -> "fs.s3a.path.style.access"
+    "path_style" -> PathStyle
   )
 
   /** Returns the storage options among all options, whose names are in lower case. */

@@ -1,0 +1,34 @@
+package klog.store
+
+import org.apache.hadoop.conf.Configuration
+
+/** The options of a read become Hadoop's settings, and reach the server as klog's own client does. */
+class StorageSettingsSuite extends munit.FunSuite {
+  private val endpoint = "endpoint" -> "http://storage.example:9000"
+
+  private def configured(options: (String, String)*): Configuration =
+    StorageSettings(options.toMap).applyTo(new Configuration(false))
+
+  test("an endpoint is addressed by the path, unless the read says otherwise") {
+    val pathStyle = "fs.s3a.path.style.access"
+    assertEquals(configured(endpoint).get(pathStyle), "true")
+    assertEquals(configured(endpoint, "path_style" -> "false").get(pathStyle), "false")
+    assertEquals(configured("region" -> "eu-central-1").get(pathStyle), null)
+  }
+
+  test("keys bring the provider that uses them") {
+    val keys = Seq("access_key_id" -> "id", "secret_access_key" -> "secret")
+    val provider = "fs.s3a.aws.credentials.provider"
+    assertEquals(configured(keys: _*).get("fs.s3a.secret.key"), "secret")
+    assert(configured(keys: _*).get(provider).endsWith("SimpleAWSCredentialsProvider"))
+    val session = keys :+ ("session_token" -> "token")
+    assert(configured(session: _*).get(provider).endsWith("TemporaryAWSCredentialsProvider"))
+    assertEquals(configured(endpoint).get(provider), null)
+  }
+
+  test("options without a setting are named, and values are not shown") {
+    val settings = StorageSettings(Map("profile" -> "p", "secret_access_key" -> "canary"))
+    assertEquals(settings.unknown, Some("profile"))
+    assert(!settings.toString.contains("canary"))
+  }
+}
