@@ -31,9 +31,12 @@ final class HadoopStore(fileSystem: FileSystem) extends SegmentStore {
     new HadoopFile(stream, size)
   }
 
-  /** Looks for a file, and throws as the file system does. */
-  private def find(path: String): Unit = {
-    val _ = fileSystem.getFileStatus(hadoopPath(path))
+  /** Reads the first byte of a file, as tasks do: Spark's WebHDFS reads, but cannot tell a file's status. */
+  private def readByte(path: String): Unit = {
+    val file = open(path, 1)
+    try {
+      val _ = file.read(0, new Array[Byte](1), 0, 1)
+    } finally file.close()
   }
 }
 
@@ -96,7 +99,7 @@ object HadoopStore {
     if (reached.contains((root, settings))) ""
     else
       try {
-        of(root, configuration, settings).find(path)
+        of(root, configuration, settings).readByte(path)
         reached.add((root, settings))
         ""
       } catch {
