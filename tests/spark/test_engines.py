@@ -324,6 +324,28 @@ def test_a_stream_that_is_read_twice_stays_one_source(
     assert len(sources) == 1
 
 
+def test_a_stream_is_joined_with_itself_in_foreach_batch(
+    spark: SparkSession, root: Path, engine: str
+) -> None:
+    reader = spark.readStream.format("klog").option("startingOffsets", "earliest")
+    frame = reader.option("subscribe", "a").load(str(root))
+    left = frame.selectExpr("partition", "offset AS number")
+    right = frame.selectExpr("partition", "offset + 1 AS number")
+    joined = left.join(right, ["partition", "number"])
+    rows: list[Any] = []
+
+    def collect(batch: DataFrame, _: int) -> None:
+        assert batch.persist().count() == len(batch.collect())
+        rows.extend(batch.collect())
+        batch.unpersist()
+
+    query = joined.writeStream.foreachBatch(collect).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert len(rows) == len({*rows}) == 2 * 49
+    metrics = query.recentProgress[0]["sources"][0]["metrics"]
+    assert metrics.get("engine", "python") == engine
+
+
 def test_progress_has_the_lag(spark: SparkSession, root: Path, tmp_path: Path) -> None:
     reader = spark.readStream.format("klog").option("startingOffsets", "earliest")
     frame = reader.option("subscribe", "a").option("maxOffsetsPerTrigger", "60").load(str(root))
