@@ -46,7 +46,7 @@ def test_hdfs_is_read_by_the_jvm(spark: SparkSession, hdfs: Hdfs, tmp_path: Path
         write(root, **user)
         options = {f"storage.{name}": text for name, text in user.items()}
         frame = load(spark, root, **options)
-        assert described(frame).startswith("jvm, 10 slices")
+        assert described(frame).startswith("jvm, 10 of 10 segments")
         expected = load(spark, root, engine="python", **options).collect()
         assert len(expected) == ROWS * len(CODECS)
         assert sorted(map(repr, frame.collect())) == sorted(map(repr, expected))

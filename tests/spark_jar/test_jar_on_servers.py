@@ -15,7 +15,7 @@ from tests.spark_faults.connect_server import ConnectServer
 from tests.spark_faults.standalone_cluster import Cluster
 from tests.support.project import PROJECT
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.full]
 
 TIMEOUT_SECONDS = 240
 
