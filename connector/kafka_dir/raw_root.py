@@ -150,9 +150,13 @@ class RawRoot:
     def _open_transactions(self, log: RawPartition) -> OpenTransactions:
         memory = self._memories.get(log.name)
         earlier = memory.transactions if memory is not None else None
-        if earlier is None or not log.log_start <= earlier.offset <= log.log_end:
-            earlier = read_newest_snapshot(log.store, log.directory, log.log_end)
-        now = follow_transactions(earlier or OpenTransactions(log.log_start), log)
+        now = None
+        if earlier and earlier.last_batch and log.log_start <= earlier.offset <= log.log_end:
+            now = follow_transactions(earlier, log)
+        if now is None:
+            snapshot = read_newest_snapshot(log.store, log.directory, log.log_end)
+            now = follow_transactions(snapshot or OpenTransactions(log.log_start), log)
+        assert now is not None, "nothing was followed before"
         if memory is not None:
             self._memories[log.name] = replace(memory, transactions=now)
         return now
@@ -229,8 +233,7 @@ class RawRoot:
             raise exc.in_file(segment.log.path, str(name)) from exc
         finally:
             reader.close()
-        has_grown = memory is not None and end.next_offset >= memory.end.next_offset
-        transactions = memory.transactions if memory is not None and has_grown else None
+        transactions = memory.transactions if memory is not None else None
         self._memories[name] = _PartitionMemory(
             topic_id, file.identity, file.stamp, is_locked, end, transactions
         )

@@ -16,6 +16,17 @@ from klog.connector.source import root_cache
 from klog.connector.source.root_cache import RootCache
 from tests.connector.committed_topic import make_root, table
 from tests.connector.log_dirs import many, write_log
+from tests.support.batch_bytes import COMMIT, marker, plain, transactional
+
+
+def log_of(*transactions: int, count: int, timestamp: int = 1000) -> list[bytes]:
+    """Return batches of one record; those at some offsets are of transactions that stay open."""
+    return [
+        transactional(offset, 1 + offset)
+        if offset in transactions
+        else plain(offset, (b"v",), timestamp)
+        for offset in range(count)
+    ]
 
 
 def offsets(path: Path) -> list[int]:
@@ -104,3 +115,41 @@ def test_a_brokers_log_that_was_made_again_is_read_from_its_start(tmp_path: Path
     shutil.rmtree(tmp_path / "t-0")
     write_log(tmp_path, {7: many(20, first=7)})
     assert offsets(tmp_path) == list(range(7, 27))
+
+
+@pytest.mark.parametrize("is_same_file", [False, True])
+@pytest.mark.parametrize(
+    ("before", "after", "seen", "left"),
+    [
+        (log_of(5, count=10), log_of(count=20, timestamp=2000), 5, 20),
+        (log_of(count=20), log_of(3, count=20, timestamp=2000), 20, 3),
+        (log_of(3, count=20), log_of(count=20, timestamp=2000), 3, 20),
+        (log_of(count=4), log_of(3, count=20, timestamp=2000), 4, 3),
+    ],
+)
+def test_transactions_of_another_log_are_forgotten(
+    tmp_path: Path,
+    before: list[bytes],
+    after: list[bytes],
+    seen: int,
+    left: int,
+    *,
+    is_same_file: bool,
+) -> None:
+    """Neither an inode number nor equal sizes say that a log is the one that was read."""
+    log = write_log(tmp_path, {0: before}) / "00000000000000000000.log"
+    assert offsets(tmp_path) == list(range(seen))
+    if not is_same_file:
+        log.unlink()
+    log.write_bytes(b"".join(after))
+    assert offsets(tmp_path) == list(range(left))
+
+
+def test_transactions_are_followed_after_a_roll(tmp_path: Path) -> None:
+    first, second = log_of(5, count=10), log_of(count=15)[10:]
+    write_log(tmp_path, {0: first})
+    assert offsets(tmp_path) == list(range(5))
+    write_log(tmp_path, {0: first, 10: second})
+    assert offsets(tmp_path) == list(range(5))
+    write_log(tmp_path, {0: first, 10: [*second, marker(15, 6, COMMIT)]})
+    assert offsets(tmp_path) == list(range(15))
