@@ -36,6 +36,7 @@ class PlanSummary(TypedDict):
             not known.
         totalSizeBytes: The bytes of those segments; -1 if that is not known.
         offsetCount: The offsets that are wanted, which are at least as many as the records.
+        taskPartitions: The partition number of each task; empty if a task reads several.
         aggregates: Those that commits know, if they were asked for, by name
             (`commit_aggregates`).
     """
@@ -49,6 +50,7 @@ class PlanSummary(TypedDict):
     totalSegmentCount: int
     totalSizeBytes: int
     offsetCount: int
+    taskPartitions: list[int]
     aggregates: Mapping[str, int | None]
 
 
@@ -81,8 +83,14 @@ def summarise(
         "totalSegmentCount": total_size.segment_count,
         "totalSizeBytes": total_size.size_bytes,
         "offsetCount": sum(_difference(run, "endOffset", "startOffset") for run in runs),
+        "taskPartitions": _task_partitions(tasks),
         "aggregates": dict(aggregates),
     }
+
+
+def _task_partitions(tasks: Sequence[TaskDict]) -> list[int]:
+    numbers = [{number for run in task for number in _values(run, "partition")} for task in tasks]
+    return [number for (number,) in numbers] if all(len(n) == 1 for n in numbers) else []
 
 
 def _size_of(runs: Sequence[Mapping[str, Any]]) -> LogSize:

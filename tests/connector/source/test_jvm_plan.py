@@ -51,9 +51,17 @@ def test_the_first_partition_is_the_summary(root: Path) -> None:
         "totalSegmentCount": 6,
         "totalSizeBytes": size_bytes,
         "offsetCount": 12,
+        "taskPartitions": [0, 1],
         "aggregates": {},
     }
     assert len(slices) == 6
+
+
+def test_tasks_of_one_partition_each_say_which(root: Path) -> None:
+    summary, *tasks = ask(root, {}, minPartitions="6")
+    partitions = [{slice_.partition for slice_ in expand_task(task)} for task in tasks]
+    assert [{number} for number in summary["taskPartitions"]] == partitions
+    assert len(tasks) == len(partitions) >= 6
 
 
 def test_a_segment_that_several_tasks_read_counts_once(root: Path) -> None:

@@ -78,7 +78,7 @@ final class KlogStream(
     if (engine.isPython(refusal)) {
       if (pythonFactory.isEmpty) pythonFactory = Some(python.createReaderFactory())
       planned.tail
-    } else tasks.map(SliceInputPartition(_)).toArray
+    } else tasks.map(new SliceInputPartition(_)).toArray
   }
 
   override def createReaderFactory(): PartitionReaderFactory =

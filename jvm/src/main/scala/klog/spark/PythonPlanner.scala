@@ -24,6 +24,8 @@ import klog.slice.Slice
   *   the segments of the partitions that the read names; -1 if Python does not know it
   * @param totalSizeBytes
   *   their bytes; -1 if Python does not know it
+  * @param taskPartitions
+  *   the partition number of each task; empty if a task reads several
   * @param aggregates
   *   those that commits know, by name: None is null
   */
@@ -36,6 +38,7 @@ final case class PlanSummary(
     totalSegmentCount: Long,
     totalSizeBytes: Long,
     offsetCount: Long,
+    taskPartitions: Seq[Int],
     aggregates: Map[String, Option[Long]]
 ) {
 
@@ -75,6 +78,7 @@ object PlanSummary {
       long("totalSegmentCount"),
       long("totalSizeBytes"),
       long("offsetCount"),
+      values.get("taskPartitions").asInstanceOf[JavaList[Integer]].asScala.map(_.intValue).toSeq,
       aggregates.view.mapValues(Option(_).map(_.longValue)).toMap
     )
   }
