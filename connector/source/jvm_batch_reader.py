@@ -30,8 +30,11 @@ class JvmBatchReader(KlogBatchReader):
     @sentence_first()
     def partitions(self) -> list[InputPartition]:
         """Plan the read: the first partition is the summary, each other one a task."""
-        if self.jvm_request.is_aggregate:
-            return [InputPartition(summarise([], aggregates=self._aggregates()))]
+        if self.jvm_request.aggregates:
+            known = self._aggregates()
+            if known.keys() >= set(self.jvm_request.aggregates):
+                self._warn()
+            return [InputPartition(summarise([], aggregates=known))]
         self._warn()
         tasks, python_reason = self._tasks()
         total_size = self._load_plan.total_size if self._load_plan else UNKNOWN_SIZE
@@ -41,6 +44,8 @@ class JvmBatchReader(KlogBatchReader):
     def _aggregates(self) -> Mapping[str, int | None]:
         from klog.connector.source.commit_aggregates import aggregate_by_commits
 
+        if self._load_plan is not None and not self._load_plan.has_commits:
+            return {}
         return self._with_ranges(aggregate_by_commits)
 
     def _tasks(self) -> tuple[list[TaskDict], str]:

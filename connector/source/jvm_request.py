@@ -27,12 +27,12 @@ class JvmRequest:
     Attributes:
         bounds: The rows that are wanted of a batch.
         top: The rows that are wanted by offset; None for all.
-        is_aggregate: Whether only aggregates are wanted, as far as commits know them.
+        aggregates: The aggregates that are wanted instead of rows (`commit_aggregates`).
     """
 
     bounds: RowBounds = ALL_ROWS
     top: TopRows | None = None
-    is_aggregate: bool = False
+    aggregates: tuple[str, ...] = ()
 
 
 def refuse_missing_shim(options: ReadOptions) -> None:
@@ -65,6 +65,6 @@ def with_request(data_source: bytes, request: bytes) -> Any:
     source.jvm_request = JvmRequest(
         RowBounds.from_json(values.get("bounds", {})),
         None if top is None else TopRows.from_json(top),
-        bool(values.get("isAggregate")),
+        tuple(values.get("aggregates", ())),
     )
     return source

@@ -74,6 +74,7 @@ class LoadPlan:
         tasks: The tasks that read them; None if there are many.
         made_seconds: When they were planned, by the clock.
         total_size: The size of the partitions that the read names, whatever its offsets are.
+        has_commits: Whether they are of a klog root.
         as_of: The earlier version that is read; None for what the topics have now.
         warnings: What a batch has to say about its offsets, and a stream does not.
         python_reason: Why only Python reads the tasks, as a broker runs on their files; empty if
@@ -84,6 +85,7 @@ class LoadPlan:
     tasks: list[TaskDict] | None
     made_seconds: float
     total_size: LogSize = UNKNOWN_SIZE
+    has_commits: bool = True
     as_of: AsOf | None = None
     warnings: tuple[str, ...] = ()
     python_reason: str = ""

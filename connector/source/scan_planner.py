@@ -115,6 +115,7 @@ def try_resolve_offsets(options: Mapping[str, str], shared_options: ReadOptions)
         tasks,
         time.monotonic(),
         _size_of(logs),
+        root.is_klog_root,
         read_options.as_of,
         tuple(offset_warnings),
         reason,

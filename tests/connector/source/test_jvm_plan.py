@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +14,17 @@ import pytest
 from pyspark.sql.types import StructType
 
 import klog
+from klog.connector.commit_log.commit_builders import delete_records
 from klog.connector.datasource import KlogDataSource
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.source import index_narrowing, task_sizing
 from klog.connector.source.jvm_plan import summarise
+from klog.connector.source.jvm_request import with_request
 from klog.connector.source.live_broker_logs import find_python_reason
 from klog.connector.source.slice_contract import expand_task
 from klog.errors import OptionError
 from klog.logformat.topic_partition import TopicPartition
-from tests.connector.committed_topic import between, make_root
+from tests.connector.committed_topic import between, commit, make_root, state_of
 from tests.connector.jvm_plans import ask
 from tests.connector.log_dirs import plan_tasks, write_log
 from tests.corpus import scene
@@ -105,13 +109,39 @@ def test_nothing_left_is_a_summary_alone(root: Path) -> None:
     ("bounds", "count"), [({}, 12), ({"partitions": [0]}, 3), ({"startOffset": 1}, 10)]
 )
 def test_a_count_is_that_of_the_commits(root: Path, bounds: dict[str, Any], count: int) -> None:
-    (summary,) = ask(root, {"bounds": bounds, "isAggregate": True})
+    (summary,) = ask(root, {"bounds": bounds, "aggregates": ["count"]})
     assert summary["aggregates"]["count"] == count
+
+
+def test_an_answer_from_commits_warns_as_a_scan_does(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    commit(root, delete_records(state_of(root).topic_id, {0: 2}), "delete-records")
+    options = {"failOnDataLoss": "false", "startingOffsets": '{"t": {"0": 0, "1": 0}}'}
+    ask(root, {}, **options)
+    (warning,) = caplog.messages
+    ask(root, {"aggregates": ["unknown"]}, **options)
+    assert caplog.messages == [warning], "the plan that follows says it"
+    ask(root, {"aggregates": ["count"]}, **options)
+    assert caplog.messages == [warning] * 2
+
+
+def test_aggregates_of_a_broker_s_directory_do_not_look_at_it_again(
+    tmp_path: Path, requests: Counter[str]
+) -> None:
+    log = write_log(tmp_path, {0: [plain(0)]}) / "00000000000000000000.log"
+    source = KlogDataSource({"path": str(tmp_path), "subscribe": "t"})
+    source.schema()
+    log.unlink()
+    requests.clear()
+    request = json.dumps({"aggregates": ["count"]}).encode()
+    (partition,) = with_request(pickle.dumps(source), request).reader(StructType()).partitions()
+    assert (partition.value["aggregates"], requests) == ({}, {})
 
 
 def test_a_count_that_headers_have_to_say_is_unknown() -> None:
     (log_dir, *_) = scene("records").log_dirs
-    (summary,) = ask(log_dir, {"isAggregate": True}, subscribe="segments")
+    (summary,) = ask(log_dir, {"aggregates": ["count"]}, subscribe="segments")
     assert summary["aggregates"] == {}
 
 

@@ -119,7 +119,7 @@ def test_aggregates_are_those_of_all_rows_or_not_known(read: Read, requests: Cou
             "minTimestampMs": min(times, default=None), "maxTimestampMs": max(times, default=None),
         }  # fmt: skip
         requests.clear()
-        (summary,) = part.ask({"bounds": bounds, "isAggregate": True})
+        (summary,) = part.ask({"bounds": bounds, "aggregates": ["count"]})
         assert requests["open"] == requests["range"] == 0
         known = summary["aggregates"]
         assert known == {name: expected[name] for name in known}, bounds
@@ -136,7 +136,7 @@ KNOWN = {
 def test_number_of_known_aggregates(name: str, tmp_path: Path) -> None:
     topic, make = ROOTS[name]
     make(tmp_path / "root")
-    (summary,) = ask(tmp_path / "root", {"isAggregate": True}, subscribe=topic)
+    (summary,) = ask(tmp_path / "root", {"aggregates": ["count"]}, subscribe=topic)
     assert len(summary["aggregates"]) == KNOWN[name], summary["aggregates"]
 
 

@@ -65,8 +65,5 @@ final class AggregateScan(aggregates: Seq[CommitAggregate], values: Map[String, 
     StructField(s"${aggregate.name}$number", aggregate.dataType)
   })
 
-  override def description(): String = {
-    val texts = aggregates.map(aggregate => s"${aggregate.name}=${values(aggregate.name).getOrElse("null")}")
-    s"engine=python, from the commits: ${texts.mkString(", ")}"
-  }
+  override def description(): String = "aggregates from the commits"
 }

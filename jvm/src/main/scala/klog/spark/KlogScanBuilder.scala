@@ -57,8 +57,9 @@ final class KlogScanBuilder(planner: PythonPlanner, tableSchema: StructType, eng
 
   override def pushAggregation(aggregation: Aggregation): Boolean = {
     aggregateScan = CommitAggregate.of(aggregation).flatMap { aggregates =>
-      val values = planner.aggregates(bounds)
-      Option.when(aggregates.map(_.name).forall(values.contains))(new AggregateScan(aggregates, values))
+      val names = aggregates.map(_.name)
+      val values = planner.aggregates(bounds, names)
+      Option.when(names.forall(values.contains))(new AggregateScan(aggregates, values))
     }
     aggregateScan.isDefined
   }

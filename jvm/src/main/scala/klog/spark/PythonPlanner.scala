@@ -109,9 +109,13 @@ final class PythonPlanner(
     PlannedRead(summary, tasks, () => planned.pythonScan(dataSource, name, schema, options, tasks))
   }
 
-  /** Returns the aggregates of a batch that commits know, by name: None is null. */
-  def aggregates(bounds: RowBounds): Map[String, Option[Long]] = {
-    val json = PythonPlanner.json("bounds" -> bounds.toJava, "isAggregate" -> java.lang.Boolean.TRUE)
+  /** Returns the aggregates of a batch that commits know, by name: None is null.
+    *
+    * @param names
+    *   those that the query needs
+    */
+  def aggregates(bounds: RowBounds, names: Seq[String]): Map[String, Option[Long]] = {
+    val json = PythonPlanner.json("bounds" -> bounds.toJava, "aggregates" -> names.asJava)
     val planned = KlogPythonBridge.planBatch(dataSource, PickledRequest.of(pickled, json), tableSchema)
     PlanSummary.of(planned.tasks.head).aggregates
   }
