@@ -10,7 +10,7 @@ only its own options, and one that has none is refused with the statement that w
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from klog.connector.options import option_table as table
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 TABLE_OPTION = "klog.table"
-"""What klog's jar says of a table of the catalog, as JSON."""
+"""What klog's jar says of a table of the catalog, as JSON. A user's is an unknown option."""
+_ENTRY_FIELDS = ("name", "options")
 
 _LOST = "path: klog got no options: Spark keeps those of a table to itself."
 _JAR = (
@@ -89,6 +90,20 @@ def table_write_options(options: Mapping[str, str]) -> dict[str, str]:
     return merged
 
 
+def of_jar(text: str, fields: Collection[str]) -> dict[str, Any] | None:
+    """Return what klog's jar says in `TABLE_OPTION`; None if the jar has not written the text.
+
+    Args:
+        text: The option; empty if there is none.
+        fields: The names that the jar writes.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and value.keys() == set(fields) else None
+
+
 def _missing_option(option: Option[Any], name: str, statements: str) -> OptionError:
     is_path = option.name == table.READ_PATH.name
     kept_as = "LOCATION '/data/klog'" if is_path else "OPTIONS (subscribe 'orders')"
@@ -112,8 +127,15 @@ def _refuse_lost_read(schema: StructType) -> NoReturn:
 def _merged(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], str]:
     """Return the options of a statement, and the name of its table; empty if the jar gives none."""
     merged = {name.lower(): text for name, text in options.items()}
-    entry = json.loads(merged.pop(TABLE_OPTION, "{}"))
-    stored = {name: merged.pop(name) for name in entry.get("options", ())}
+    entry = of_jar(merged.get(TABLE_OPTION, ""), _ENTRY_FIELDS)
+    if entry is None:
+        if TABLE_OPTION in merged:
+            raise OptionError(
+                f"{TABLE_OPTION}: unknown {use.value} option. Leave it out: only klog's jar sets it"
+            )
+        return merged, ""
+    del merged[TABLE_OPTION]
+    stored = {name: merged.pop(name) for name in entry["options"]}
     refuse_secrets(stored)
     settled = {_what_it_says(name, use) for name in merged}
     other = Use.WRITE if use is Use.READ else Use.READ
@@ -121,7 +143,7 @@ def _merged(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], str]:
         is_of_other = is_known(name, other) and not is_known(name, use)
         if not is_of_other and _what_it_says(name, use) not in settled:
             merged[name] = text
-    return merged, entry.get("name", "")
+    return merged, str(entry["name"])
 
 
 def _what_it_says(name: str, use: Use) -> str:

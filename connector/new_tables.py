@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from klog.connector.catalog_tables import TABLE_OPTION
+from klog.connector.catalog_tables import TABLE_OPTION, of_jar
 from klog.connector.options import option_table as table
 from klog.connector.options.option import Use
 from klog.connector.options.option_map import OptionMap, is_known, option_map, option_rows
@@ -26,6 +26,8 @@ from klog.errors import OptionError
 
 _CREATION_OPTION = "provider"
 """Spark adds it only when it creates a catalog table."""
+_STATEMENT_FIELDS = ("schema", "isReplaced")
+"""What klog's jar says of the statement. A property of the user's may have the same name."""
 _KEPT_PREFIX = "option."
 
 
@@ -57,11 +59,13 @@ def new_table_columns(options: Mapping[str, str]) -> tuple[str, ...]:
     refuse_secrets(kept)
     if table.TRANSACTION_VERSION.name.lower() in kept:
         raise OptionError(
-            "transactionVersion: numbers one write, so a table must not keep it. Name it in the "
-            "statement that writes"
+            "transactionVersion: numbers one write, so a table must not keep it. Create the table "
+            'first, then df.writeTo("t").option("transactionVersion", "7").append()'
         )
     read_options = _checked(kept)
-    _check_statement(json.loads(by_lower.get(TABLE_OPTION, "{}")))
+    statement = of_jar(by_lower.get(TABLE_OPTION, ""), _STATEMENT_FIELDS)
+    if statement is not None:
+        _check_statement(statement)
     return selected_columns(read_options)
 
 
@@ -85,14 +89,12 @@ def _checked_use(kept: Mapping[str, str], use: Use) -> OptionMap:
 
 
 def _check_statement(statement: Mapping[str, Any]) -> None:
-    if statement.get("isReplaced"):
+    if statement["isReplaced"]:
         raise OptionError(
             "mode: klog only appends, and the rows of the table that is replaced would stay. Use "
             'mode("append"), or DROP TABLE and CREATE TABLE. To start again, delete the topic too '
             "(klog topics delete)"
         )
-    if "schema" not in statement:
-        return
     from pyspark.sql.types import StructType
 
     difference = schema_difference(StructType.fromJson(json.loads(statement["schema"])))

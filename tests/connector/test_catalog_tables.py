@@ -74,3 +74,12 @@ def test_what_a_table_lacks_is_named(use: str) -> None:
 def test_a_read_needs_topics() -> None:
     with pytest.raises(OptionError, match="subscribe: not in the options of the table"):
         table_read_options(of_table({"path": "/data"}), SCHEMA)
+
+
+@pytest.mark.parametrize("text", ["abc", "", "[]", '{"name": "x"}', '{"name": "x", "schema": ""}'])
+def test_what_only_klogs_jar_sets_is_an_unknown_option_of_users(text: str) -> None:
+    options = {"path": "/d", "Klog.Table": text}
+    with pytest.raises(OptionError, match=r"^klog\.table: unknown read option\. Leave it out"):
+        table_read_options(options | {"subscribe": "a"}, SCHEMA)
+    with pytest.raises(OptionError, match=r"^klog\.table: unknown write option\. Leave it out"):
+        table_write_options(options | {"topic": "a"})

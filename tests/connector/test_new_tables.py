@@ -24,6 +24,7 @@ def columns(kept: dict[str, str], **properties: str) -> tuple[str, ...]:
 def test_properties_of_a_table_are_not_options() -> None:
     kept = {"subscribe": "a", "Topic": "a", "columns": "value"}
     assert columns(kept, path="/data", comment="c", delta="1", topc="a") == ("value",)
+    assert columns(kept, **{"klog.table": "abc"}) == ("value",)
     assert not is_new_table(kept)
 
 
@@ -33,7 +34,14 @@ def test_properties_of_a_table_are_not_options() -> None:
         ("storage.secret_access_key", SECRET), ("Storage.SAS_token", SECRET),
         ("storage.fsspec.key", SECRET), ("kafka.sasl.jaas.config", SECRET),
         ("kafka.ssl.key.password", SECRET), ("kafka.ssl.keystore.key", SECRET),
+        ("kafka.ssl.keystore.password", SECRET), ("kafka.ssl.keystore.certificate.chain", SECRET),
+        ("kafka.ssl.truststore.password", SECRET), ("kafka.ssl.truststore.certificates", SECRET),
+        ("kafka.sasl.oauthbearer.client.credentials.client.secret", SECRET),
+        ("kafka.listener.name.a.ssl.keystore.key", SECRET), ("kafka.api_token", SECRET),
+        ("kafka.sasl.oauthbearer.token.endpoint.url", f"https://me:{SECRET}@host/token"),
         ("path", f"s3://user:{SECRET}@host/klog"), ("paths", f'["s3://host/a?sig={SECRET}"]'),
+        ("path", f"https://{SECRET}@host/klog"), ("paths", f'["https://{SECRET}@host/klog"]'),
+        ("storage.endpoint", f"https://{SECRET}@minio:9000"),
     ],
 )  # fmt: skip
 def test_secrets_are_refused(name: str, text: str) -> None:
@@ -51,7 +59,11 @@ def test_secrets_are_refused(name: str, text: str) -> None:
         ({"startingOffsets": "a"}, "startingOffsets: must be"),
         ({"numPartitions": "a"}, "numPartitions: must be"),
         ({"columns": "valu"}, "there is no column 'valu'"),
-        ({"transactionalId": "a", "transactionVersion": "1"}, "transactionVersion: numbers one"),
+        (
+            {"transactionalId": "a", "transactionVersion": "1"},
+            r"transactionVersion: .* table first",
+        ),
+        ({"klog.table": "abc"}, r"klog\.table: unknown table option"),
         ({"groupId": "a"}, "groupId: not supported yet"),
     ],
 )
@@ -62,8 +74,21 @@ def test_wrong_options_are_refused(kept: dict[str, str], message: str) -> None:
 
 def test_options_of_the_store_without_secrets_are_kept() -> None:
     columns({"storage.endpoint": "https://minio:9000", "storage.access_key_id": "a"})
-    with pytest.warns(UserWarning, match="have no effect"):
-        columns({"kafka.bootstrap.servers": "broker:9092"})
+    columns({"path": "abfss://container@account.dfs.core.windows.net/klog"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("bootstrap.servers", "SASL_SSL://broker:9092"),
+        ("sasl.oauthbearer.token.endpoint.url", "https://host/token"),
+        ("ssl.keystore.location", "/keys"), ("ssl.keystore.type", "PEM"),
+        ("ssl.truststore.location", "/certificates"), ("sasl.mechanism", "PLAIN"),
+    ],
+)  # fmt: skip
+def test_options_of_clients_without_secrets_are_kept(name: str, text: str) -> None:
+    with pytest.warns(UserWarning, match=f"kafka.{name} have no effect"):
+        columns({f"kafka.{name}": text})
 
 
 def test_columns_of_the_statement_are_those_of_klog() -> None:
@@ -71,6 +96,6 @@ def test_columns_of_the_statement_are_those_of_klog() -> None:
     columns({}, **{"klog.table": json.dumps({"schema": own.json(), "isReplaced": False})})
     wrong = StructType().add("value", StringType())
     with pytest.raises(OptionError, match="the column value is binary, got string"):
-        columns({}, **{"klog.table": json.dumps({"schema": wrong.json()})})
+        columns({}, **{"klog.table": json.dumps({"schema": wrong.json(), "isReplaced": False})})
     with pytest.raises(OptionError, match="klog only appends"):
         columns({}, **{"klog.table": json.dumps({"schema": own.json(), "isReplaced": True})})

@@ -18,11 +18,16 @@ object TableOptions {
   /** Says which options are the table's (`klog.connector.catalog_tables`). */
   val Table: String = "klog.table"
 
-  /** Returns the options of a statement and those of its table. */
+  /** Returns the options of a statement and those of its table.
+    *
+    * If the user has set `klog.table`, it gets a value that Python refuses.
+    */
   def of(entry: CatalogEntry, options: CaseInsensitiveStringMap): CaseInsensitiveStringMap = {
     val stored = entry.options.filter { case (name, text) => options.getOrDefault(name, text) == text }
     val names = stored.keys.map(_.toLowerCase(Locale.ROOT)).toList.asJava
-    val table = Table -> PythonPlanner.json("name" -> entry.name, "options" -> names)
-    new CaseInsensitiveStringMap((options.asCaseSensitiveMap.asScala.toMap ++ stored + table).asJava)
+    val (ofUser, others) =
+      (options.asCaseSensitiveMap.asScala.toMap ++ stored).partition(_._1.equalsIgnoreCase(Table))
+    val table = if (ofUser.isEmpty) PythonPlanner.json("name" -> entry.name, "options" -> names) else ""
+    new CaseInsensitiveStringMap((others + (Table -> table)).asJava)
   }
 }
