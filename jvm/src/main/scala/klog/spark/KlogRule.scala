@@ -1,7 +1,5 @@
 package klog.spark
 
-import scala.collection.immutable.ListMap
-
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable
@@ -91,8 +89,4 @@ object KlogRule {
     val values = node.productIterator.map(_.asInstanceOf[AnyRef])
     node.makeCopy(values.map(current => if (current eq old) value else current).toArray).asInstanceOf[T]
   }
-
-  /** Returns the values of a node, or of a part of it, by name and in order. */
-  def fieldsOf(node: Product): ListMap[String, AnyRef] =
-    ListMap.from(node.productElementNames.zip(node.productIterator.map(_.asInstanceOf[AnyRef])))
 }

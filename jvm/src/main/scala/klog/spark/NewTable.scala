@@ -2,9 +2,8 @@ package klog.spark
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier
-import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.connector.catalog.{KlogCatalogBridge, TableCatalog}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2CreateTablePlan}
+import org.apache.spark.sql.connector.catalog.{KlogCatalogBridge, NewCatalogTable, TableCatalog}
 import org.apache.spark.sql.execution.datasources.v2.python.KlogPythonBridge
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -21,41 +20,25 @@ object NewTable {
     * @throws org.apache.spark.sql.AnalysisException
     *   if the table is refused
     */
-  def checked(create: V2CreateTablePlan): LogicalPlan = (create.name, specOf(create)) match {
-    case (name: ResolvedIdentifier, Some(spec))
-        if KlogCatalogBridge.isSessionCatalog(name.catalog) && isKlog(spec) && create.childrenResolved =>
-      val complete = create match {
-        case query: V2CreateTableAsSelectPlan => withStoredOptions(query, spec)
-        case _ => create
-      }
-      if (complete.tableSchema.nonEmpty) check(complete, specOf(complete).getOrElse(spec))
+  def checked(create: V2CreateTablePlan): LogicalPlan =
+    if (!KlogCatalogBridge.newTableOf(create).exists(isKlog)) create
+    else {
+      val complete = KlogCatalogBridge.withStoredOptions(create)
+      KlogCatalogBridge.newTableOf(complete).filter(_.columns.nonEmpty).foreach(check)
       complete
-    case _ => create
-  }
+    }
 
-  private def isKlog(spec: TableSpec): Boolean = spec.provider.exists(_.equalsIgnoreCase(KlogTable.Format))
+  private def isKlog(table: NewCatalogTable): Boolean =
+    table.provider.exists(_.equalsIgnoreCase(KlogTable.Format))
 
-  private def specOf(create: V2CreateTablePlan): Option[TableSpec] =
-    create.productIterator.collectFirst { case spec: TableSpec => spec }
-
-  private def check(create: V2CreateTablePlan, spec: TableSpec): Unit = {
+  private def check(table: NewCatalogTable): Unit = {
     val request = PythonPlanner.json(
-      "schema" -> create.tableSchema.json,
-      "isReplaced" -> java.lang.Boolean.valueOf(create.isInstanceOf[ReplaceTableAsSelect])
+      "schema" -> table.columns.json,
+      "isReplaced" -> java.lang.Boolean.valueOf(table.isReplaced)
     )
-    val options = spec.options.map { case (name, text) => s"${TableCatalog.OPTION_PREFIX}$name" -> text } ++
-      spec.location.map("path" -> _) +
+    val options = table.options.map { case (name, text) => s"${TableCatalog.OPTION_PREFIX}$name" -> text } ++
+      table.location.map("path" -> _) +
       (TableCatalog.PROP_PROVIDER -> KlogTable.Format) + (TableOptions.Table -> request)
     KlogPythonBridge.checkNewTable(KlogTable.Format, new CaseInsensitiveStringMap(options.asJava))
-  }
-
-  /** Returns the command with the options of the write kept with the table: `saveAsTable` has no others. */
-  private def withStoredOptions(create: V2CreateTableAsSelectPlan, spec: TableSpec): V2CreateTablePlan = {
-    val writeOptions = KlogRule.fieldsOf(create)("writeOptions").asInstanceOf[Map[String, String]]
-    val options = spec.options ++ writeOptions.filterNot(_._1.equalsIgnoreCase("path"))
-    val specFields = KlogRule.fieldsOf(spec).updated("options", options).values.toArray
-    val kept = classOf[TableSpec].getConstructors.head.newInstance(specFields: _*)
-    val fields = KlogRule.fieldsOf(create) ++ Seq("tableSpec" -> kept, "writeOptions" -> Map.empty)
-    create.makeCopy(fields.values.toArray).asInstanceOf[V2CreateTablePlan]
   }
 }
