@@ -178,6 +178,42 @@ def test_a_statement_names_only_options_of_its_own_use(spark: SparkSession) -> N
         spark.sql("INSERT INTO t WITH (subscribe = 'clicks') (value) VALUES (X'79')")
 
 
+@pytest.mark.usefixtures("orders")
+def test_what_only_klogs_jar_sets_is_an_unknown_option_of_users(
+    spark: SparkSession, root: str, engine: str
+) -> None:
+    for text in ("abc", '{"name": "x"}', '{"name": "x", "options": []}'):
+        select = f"SELECT * FROM t WITH (`klog.table` = '{text}')"
+        with pytest.raises(AnalysisException, match=r"klog\.table: unknown read option"):
+            spark.sql(select).collect()
+        with pytest.raises(AnalysisException, match=r"klog\.table: unknown write option"):
+            rows(spark, "y").writeTo("t").option("KLOG.TABLE", text).append()
+    with pytest.raises(AnalysisException, match=r"klog\.table: unknown read option"):
+        spark.read.format("klog").option("klog.table", "abc").option("subscribe", "a").load(root)
+    writer = rows(spark, "y").write.format("klog").option("topic", "orders").mode("append")
+    with pytest.raises(AnalysisException, match=r"klog\.table: unknown write option"):
+        writer.option("klog.table", '{"name": "x"}').save(root)
+    with pytest.raises(AnalysisException, match=r"klog\.table: unknown table option"):
+        spark.sql("CREATE TABLE u (value binary) USING klog OPTIONS ('klog.table' 'abc')")
+    assert klog.open(root).count("orders") == {0: 1}
+
+
+def test_a_new_table_is_written_with_a_transaction_as_the_error_says(
+    spark: SparkSession, root: str
+) -> None:
+    options = {"subscribe": "orders", "topic": "orders", "transactionalId": "a"}
+    writer = rows(spark, "y").write.format("klog").option("path", root).options(**options)
+    with pytest.raises(AnalysisException, match="Create the table first") as error:
+        writer.option("transactionVersion", "7").saveAsTable("t")
+    write = re.search(r'df\.writeTo\("t"\)\.option\("(\w+)", "(\d)"\)\.append', str(error.value))
+    assert write is not None
+    columns = ", ".join(f"{name} '{text}'" for name, text in options.items())
+    spark.sql(f"CREATE TABLE t USING klog OPTIONS ({columns}) LOCATION '{root}'")
+    for _ in range(2):
+        rows(spark, "y").writeTo("t").option(write[1], write[2]).append()
+    assert values(spark.table("t")) == ["x", "y"]
+
+
 def test_a_table_that_lacks_an_option_says_so(spark: SparkSession, root: str, log: Log) -> None:
     spark.sql("CREATE TABLE t USING klog")
     with pytest.raises(AnalysisException, match="path: not in the options of the table") as error:
@@ -293,8 +329,12 @@ def test_each_query_of_a_table_reads_the_log_of_its_time(
 ) -> None:
     frame = spark.table("t")
     assert values(frame) == ["x"]
+    assert len(frame.collect()) == frame.count() == 1
     append(log, "y")
     assert values(frame) == ["x", "y"]
+    assert frame.count() == 2
+    assert len(frame.collect()) == 1, "a DataFrame keeps its own plan"
+    assert len(spark.table("t").collect()) == 2
 
 
 @pytest.mark.usefixtures("orders")
