@@ -55,7 +55,7 @@ final class KlogStream(
   /** Why the last micro-batch was left to Python; empty if it was not. */
   private var refusal = ""
 
-  /** The stores of the slices, once a micro-batch has some. */
+  /** The stores of the slices, once the JVM reads a micro-batch, with Hadoop's configuration of that time. */
   private var stores: Option[ReadStores] = None
 
   override def initialOffset(): Offset = python.initialOffset()
@@ -74,11 +74,14 @@ final class KlogStream(
     val summary = planned.headOption.map(first => PlanSummary.of(KlogPythonBridge.taskOf(first)))
     val tasks = planned.drop(1).map(KlogPythonBridge.taskOf).toSeq
     refusal = summary.fold("")(_.refusal(tasks, options))
-    if (stores.isEmpty) stores = summary.map(plan => ReadStores.of(plan.schemes, options))
     if (engine.isPython(refusal)) {
       if (pythonFactory.isEmpty) pythonFactory = Some(python.createReaderFactory())
       planned.tail
-    } else tasks.map(new SliceInputPartition(_)).toArray
+    } else {
+      for (plan <- summary if !stores.exists(_.cover(plan.schemes)))
+        stores = Some(ReadStores.of(plan.schemes, options))
+      tasks.map(new SliceInputPartition(_)).toArray
+    }
   }
 
   override def createReaderFactory(): PartitionReaderFactory =

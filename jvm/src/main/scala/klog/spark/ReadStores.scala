@@ -22,6 +22,9 @@ final case class ReadStores(
   /** Returns the stores, in the process that calls. */
   def toStores: SegmentStores =
     new SegmentStores(configuration.fold(new Configuration(false))(_.value.value), settings)
+
+  /** Returns whether roots of these schemes can be read: those on local disk need no configuration. */
+  def cover(schemes: Seq[String]): Boolean = configuration.isDefined || ReadStores.isLocal(schemes)
 }
 
 object ReadStores {

@@ -1,7 +1,8 @@
 package klog.store
 
-import java.io.FileNotFoundException
-import java.net.URI
+import java.io.{FileNotFoundException, InterruptedIOException}
+import java.net.{SocketTimeoutException, URI}
+import java.nio.channels.ClosedByInterruptException
 import java.util.concurrent.{ConcurrentHashMap, ExecutionException}
 
 import scala.util.control.NonFatal
@@ -29,14 +30,6 @@ final class HadoopStore(fileSystem: FileSystem) extends SegmentStore {
       try builder.build().get()
       catch { case exc: ExecutionException => throw exc.getCause }
     new HadoopFile(stream, size)
-  }
-
-  /** Reads the first byte of a file, as tasks do: Spark's WebHDFS reads, but cannot tell a file's status. */
-  private def readByte(path: String): Unit = {
-    val file = open(path, 1)
-    try {
-      val _ = file.read(0, new Array[Byte](1), 0, 1)
-    } finally file.close()
   }
 }
 
@@ -68,8 +61,7 @@ object HadoopStore {
   /** File systems by URL and settings. They stay open, as Hadoop's own do: tasks come again. */
   private val open = new ConcurrentHashMap[(URI, StorageSettings), FileSystem]
 
-  /** Roots, by settings, that this process has reached. */
-  private val reached = ConcurrentHashMap.newKeySet[(String, StorageSettings)]()
+  private val probes = new RootProbes(() => System.nanoTime)
 
   /** Returns whether Hadoop has a file system for a scheme. */
   def knows(scheme: String, configuration: Configuration): Boolean =
@@ -84,28 +76,74 @@ object HadoopStore {
     *   the options of the read, which win over the configuration
     */
   def of(root: String, configuration: Configuration, settings: StorageSettings): HadoopStore = {
-    val path = hadoopPath(root)
-    val uri = new URI(path.toUri.getScheme, path.toUri.getAuthority, "/", null, null)
-    new HadoopStore(open.computeIfAbsent((uri, settings), _ => connect(uri, configuration, settings)))
+    val server = serverOf(root)
+    new HadoopStore(open.computeIfAbsent((server, settings), _ => connect(server, configuration, settings)))
   }
 
-  /** Returns why a file of a root cannot be reached; empty if it can, or if a file of this root could be. */
+  /** Returns why Hadoop cannot read a root, as a file of it shows, or has shown (`RootProbes`). */
   def accessError(
       root: String,
       path: String,
       configuration: Configuration,
       settings: StorageSettings
   ): String =
-    if (reached.contains((root, settings))) ""
-    else
+    probes.accessError(root, settings)(probe(root, path, configuration, settings))
+
+  /** Tries to read a file of a root, and returns why it cannot be reached; empty if it can. */
+  private[store] def probe(
+      root: String,
+      path: String,
+      configuration: Configuration,
+      settings: StorageSettings
+  ): String =
+    try {
+      reach(root, path, configuration, settings)
+      ""
+    } catch {
+      // An interruption says nothing about the root. A timeout does, and has the same class.
+      case exc @ (_: InterruptedIOException | _: ClosedByInterruptException)
+          if !exc.isInstanceOf[SocketTimeoutException] =>
+        throw exc
+      // Jars of Hadoop whose versions differ show as linkage errors.
+      case exc @ (NonFatal(_) | _: LinkageError) =>
+        val reason = settings.withoutSecrets(exc.toString, configuration)
+        s"Hadoop cannot read $root: ${reason.linesIterator.next()}"
+    }
+
+  /** Reads a byte of a file. A file system is kept if it could, because it keeps its configuration. */
+  private def reach(
+      root: String,
+      path: String,
+      configuration: Configuration,
+      settings: StorageSettings
+  ): Unit = {
+    val server = serverOf(root)
+    Option(open.get((server, settings))) match {
+      case Some(fileSystem) => readByte(fileSystem, path)
+      case None =>
+        val fileSystem = connect(server, configuration, settings)
+        val isKept =
+          try {
+            readByte(fileSystem, path)
+            open.putIfAbsent((server, settings), fileSystem) == null
+          } catch { case exc: Throwable => fileSystem.close(); throw exc }
+        if (!isKept) fileSystem.close()
+    }
+  }
+
+  /** Reads the first byte of a file, as tasks do: Spark's WebHDFS reads, but cannot tell a file's status. */
+  private def readByte(fileSystem: FileSystem, path: String): Unit =
+    try {
+      val file = new HadoopStore(fileSystem).open(path, 1)
       try {
-        of(root, configuration, settings).readByte(path)
-        reached.add((root, settings))
-        ""
-      } catch {
-        case _: FileNotFoundException => "" // The read says which file is missing.
-        case NonFatal(exc) => s"Hadoop cannot read $root: ${exc.toString.linesIterator.next()}"
-      }
+        val _ = file.read(0, new Array[Byte](1), 0, 1)
+      } finally file.close()
+    } catch { case _: FileNotFoundException => } // It was looked for. The read says which file is missing.
+
+  private def serverOf(root: String): URI = {
+    val uri = hadoopPath(root).toUri
+    new URI(uri.getScheme, uri.getAuthority, "/", null, null)
+  }
 
   private def connect(uri: URI, configuration: Configuration, settings: StorageSettings): FileSystem = {
     val configured = settings.applyTo(configuration)

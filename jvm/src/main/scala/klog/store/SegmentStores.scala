@@ -23,7 +23,10 @@ final class SegmentStores(configuration: => Configuration, settings: StorageSett
     else if (!HadoopStore.knows(scheme, configuration)) s"Hadoop has no file system for $scheme:// here"
     else settings.unknown.fold("")(name => s"Hadoop has no setting for storage.$name")
 
-  /** Returns why the JVM cannot reach a file of a root; empty if it can. A root is asked once. */
+  /** Returns why the JVM cannot read a root, as a file of it shows; empty if it can.
+    *
+    * The answer is remembered (`RootProbes`): a root that cannot be read is tried again some minutes later.
+    */
   def accessError(root: String, path: String): String =
     if (SegmentStores.isLocal(SegmentStores.scheme(root))) ""
     else HadoopStore.accessError(root, path, configuration, settings)

@@ -4,8 +4,9 @@ import org.apache.hadoop.conf.Configuration
 
 /** The options `storage.*` of a read, in the words of Hadoop's file systems.
   *
-  * The rule: what a read does not set comes from Hadoop's configuration. An endpoint is addressed as
-  * klog's client does it, by the path. No value is ever shown.
+  * The rule: what a read does not set comes from Hadoop's configuration. What neither sets is Hadoop's
+  * default, but for two settings of S3: how a file is read, and that an endpoint of the read is addressed by
+  * the path, as klog's client does it. No value is ever shown.
   *
   * @param values
   *   name, without `storage.`, and text of each option
@@ -25,14 +26,21 @@ final case class StorageSettings(values: Map[String, String]) {
   def applyTo(configuration: Configuration): Configuration = {
     val configured = new Configuration(configuration)
     for ((name, text) <- values; setting <- S3Names.get(name)) configured.set(setting, text)
-    configured.set(S3StreamType, "classic")
-    if (values.contains("endpoint") && !values.contains("path_style")) configured.set(PathStyle, "true")
+    if (!isSet(configured, S3StreamType)) configured.set(S3StreamType, "classic")
+    if (values.contains("endpoint") && !isSet(configured, PathStyle)) configured.set(PathStyle, "true")
     if (values.get("allow_http").exists(_.equalsIgnoreCase("true"))) {
       configured.set("fs.s3a.connection.ssl.enabled", "false")
     }
     provider.foreach(configured.set("fs.s3a.aws.credentials.provider", _))
     configured
   }
+
+  /** Returns a text without the secrets of the options and of a configuration. */
+  def withoutSecrets(text: String, configuration: Configuration): String =
+    SecretNames
+      .flatMap(name => values.get(name) ++ Option(configuration.get(S3Names(name))))
+      .filter(_.nonEmpty)
+      .foldLeft(text)(_.replace(_, "***"))
 
   private def provider: Option[String] =
     if (values.get("anonymous").exists(_.equalsIgnoreCase("true"))) Some(Anonymous)
@@ -62,6 +70,11 @@ object StorageSettings {
     "session_token" -> "fs.s3a.session.token",
     "path_style" -> PathStyle
   )
+  private val SecretNames = Seq("secret_access_key", "session_token")
+
+  /** Returns whether somebody has set a setting: it is not there by Hadoop's own defaults alone. */
+  private def isSet(configuration: Configuration, name: String): Boolean =
+    Option(configuration.getPropertySources(name)).exists(_.exists(_ != "core-default.xml"))
 
   /** Returns the storage options among all options, whose names are in lower case. */
   def of(options: Iterable[(String, String)]): StorageSettings =

@@ -1,5 +1,7 @@
 package klog.store
 
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
+
 import org.apache.hadoop.conf.Configuration
 
 /** The options of a read become Hadoop's settings, and reach the server as klog's own client does. */
@@ -10,10 +12,39 @@ class StorageSettingsSuite extends munit.FunSuite {
     StorageSettings(options.toMap).applyTo(new Configuration(false))
 
   test("an endpoint is addressed by the path, unless the read says otherwise") {
-    val pathStyle = "fs.s3a.path.style.access"
     assertEquals(configured(endpoint).get(pathStyle), "true")
     assertEquals(configured(endpoint, "path_style" -> "false").get(pathStyle), "false")
     assertEquals(configured("region" -> "eu-central-1").get(pathStyle), null)
+  }
+
+  private val pathStyle = "fs.s3a.path.style.access"
+  private val streamType = "fs.s3a.input.stream.type"
+
+  /** Returns a configuration as an executor gets it: Hadoop's defaults, and what the user has set. */
+  private def sent(values: (String, String)*): Configuration = {
+    val configuration = new Configuration
+    for ((name, text) <- values) configuration.set(name, text, "Set by Spark")
+    val bytes = new ByteArrayOutputStream
+    configuration.write(new DataOutputStream(bytes))
+    val copy = new Configuration(false)
+    copy.readFields(new DataInputStream(new ByteArrayInputStream(bytes.toByteArray)))
+    copy
+  }
+
+  test("Hadoop's defaults give way to klog's") {
+    val configured = StorageSettings(Map(endpoint)).applyTo(sent())
+    assertEquals(sent().get(pathStyle), "false")
+    assertEquals(configured.get(pathStyle), "true")
+    assertEquals(configured.get(streamType), "classic")
+  }
+
+  test("the user's configuration wins over what the options do not say") {
+    val configuration = sent(pathStyle -> "false", streamType -> "prefetch")
+    val configured = StorageSettings(Map(endpoint)).applyTo(configuration)
+    assertEquals(configured.get(pathStyle), "false")
+    assertEquals(configured.get(streamType), "prefetch")
+    val options = StorageSettings(Map(endpoint, "path_style" -> "true"))
+    assertEquals(options.applyTo(configuration).get(pathStyle), "true")
   }
 
   test("keys bring the provider that uses them") {
