@@ -1,7 +1,7 @@
 package klog.store
 
-import java.io.{ByteArrayInputStream, FileNotFoundException, IOException}
-import java.net.URI
+import java.io.{ByteArrayInputStream, FileNotFoundException, InterruptedIOException, IOException}
+import java.net.{SocketTimeoutException, URI}
 import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.hadoop.conf.Configuration
@@ -42,8 +42,8 @@ final class FailingFileSystem extends FileSystem {
       case Array(`method`, "IOException") => throw new IOException(message)
       case Array(`method`, "NoSuchMethodError") => throw new NoSuchMethodError(message)
       case Array(`method`, "FileNotFoundException") => throw new FileNotFoundException(message)
-      case Array(`method`, "InterruptedIOException") => throw new java.io.InterruptedIOException(message)
-      case Array(`method`, "SocketTimeoutException") => throw new java.net.SocketTimeoutException(message)
+      case Array(`method`, "InterruptedIOException") => throw new InterruptedIOException(message)
+      case Array(`method`, "SocketTimeoutException") => throw new SocketTimeoutException(message)
       case _ =>
     }
   }
