@@ -110,8 +110,9 @@ def test_statements_of_the_sql_page_run(spark: SparkSession, root: str) -> None:
         for statement in statements:
             spark.sql(re.sub("(/data|s3://bucket)/klog", root, statement)).collect()
         assert spark.table("orders").count() == 1
-        assert [row.value for row in spark.table("fresh_orders").collect()] == [b"x", b"A"]
+        assert [row.value for row in spark.table("fresh_orders").collect()] == [b"x", b"B", b"A"]
     finally:
         spark.sql("DROP VIEW IF EXISTS fresh_orders")
         spark.sql("DROP TABLE IF EXISTS logs")
+        spark.sql("DROP TABLE IF EXISTS order_log")
         spark.catalog.dropTempView("orders")
