@@ -16,7 +16,7 @@ from tests.spark_faults.written_rows_check import check, write_rows
 from tests.support.project import PROJECT
 from tests.test_package import UV, clean_python, run
 
-pytestmark = [pytest.mark.package, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.package, pytest.mark.spark, pytest.mark.full]
 
 
 def test_klog_as_a_zip_of_the_client(pyfiles: Path, tmp_path: Path) -> None:

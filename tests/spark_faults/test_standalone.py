@@ -24,6 +24,7 @@ def jobs_at(tmp_path: Path, kinds: dict[str, str]) -> list[Job]:
     ]
 
 
+@pytest.mark.full  # tests/test_package.py reads from the zip, too.
 def test_klog_by_py_files(cluster: Cluster, pyfiles: Path, locked: Path, tmp_path: Path) -> None:
     python = str(clean_python(tmp_path / "python", "--requirement", locked))
     jobs = jobs_at(tmp_path, {"batch": "batch", "stream": "stream"})
