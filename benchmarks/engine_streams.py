@@ -10,17 +10,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count as numbers
-from statistics import median
+from pathlib import Path
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from benchmarks.available_now import WARM_UP_BATCHES, micro_batch_ms, row_count, run_to_end
 from benchmarks.same_topic import SameTopic
 from benchmarks.spark_write import Result
 from benchmarks.timing import Spread, Work, interleaved
 
 KAFKA, KLOG, PARQUET = "Kafka connector", "klog", "Parquet files"
-WARM_UP_BATCHES = 10
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 _NUMBERS = numbers()
 """Each run gets a number, and by it folders of its own."""
 
@@ -29,7 +31,10 @@ def available_now(topic: SameTopic, rounds: int) -> Iterator[Result]:
     """Read a whole backlog into `noop`, then into Parquet files."""
     for sink in ("noop", "parquet"):
         works = {
-            name: _work(topic, source, sink) for name, source in _sources(topic, {}, {}).items()
+            name: _work(topic, source, sink)
+            for name, source in _sources(
+                topic, {}, lambda: _files(topic, topic.parquet_path)
+            ).items()
         }
         times = interleaved(works, rounds, time.perf_counter)
         of = f"availableNow to {sink}, {topic.label}"
@@ -44,15 +49,15 @@ def micro_batches(topic: SameTopic, batches: int, rounds: int) -> Iterator[Resul
     rows = min(topic.count, batches + WARM_UP_BATCHES)
     parts = topic.folder / "one-row-files"
     topic.parquet().limit(rows).repartition(rows).write.parquet(str(parts))
-    sources = _sources(topic, {"maxOffsetsPerTrigger": "1"}, {"maxFilesPerTrigger": "1"})
-    sources[PARQUET] = lambda: _files(topic, {"maxFilesPerTrigger": "1"}, str(parts))
+    sources = _sources(
+        topic,
+        {"maxOffsetsPerTrigger": "1"},
+        lambda: _files(topic, parts, {"maxFilesPerTrigger": "1"}),
+    )
     milliseconds: dict[str, list[float]] = {name: [] for name in sources}
     for _ in range(rounds):
         for name, source in sources.items():
-            seen = _run(topic, source(), "noop").recentProgress[WARM_UP_BATCHES:rows]
-            milliseconds[name].append(
-                median(progress["durationMs"]["triggerExecution"] for progress in seen)
-            )
+            milliseconds[name].append(micro_batch_ms(_run(topic, source(), "noop")))
     of = f"a micro-batch of one row, {batches} of them"
     for name, values in milliseconds.items():
         yield Result(f"{name}: triggerExecution", of, f"{Spread.of(values)} ms")
@@ -63,7 +68,7 @@ def micro_batches(topic: SameTopic, batches: int, rounds: int) -> Iterator[Resul
 
 
 def _sources(
-    topic: SameTopic, limit: Mapping[str, str], files: Mapping[str, str]
+    topic: SameTopic, limit: Mapping[str, str], parquet: Callable[[], DataFrame]
 ) -> dict[str, Callable[[], DataFrame]]:
     def stream(source: str, options: Mapping[str, str]) -> DataFrame:
         reader = topic.spark.readStream.format(source).options(**{**options, **limit})
@@ -72,18 +77,18 @@ def _sources(
     return {
         KAFKA: lambda: stream("kafka", topic.kafka_options),
         KLOG: lambda: stream("klog", topic.directory_options),
-        PARQUET: lambda: _files(topic, files, str(topic.parquet_path)),
+        PARQUET: parquet,
     }
 
 
-def _files(topic: SameTopic, options: Mapping[str, str], path: str) -> DataFrame:
+def _files(topic: SameTopic, path: Path, options: Mapping[str, str] = NO_OPTIONS) -> DataFrame:
     reader = topic.spark.readStream.format("parquet").options(**options)
-    return reader.schema(topic.parquet().schema).load(path)
+    return reader.schema(topic.parquet().schema).load(str(path))
 
 
 def _work(topic: SameTopic, source: Callable[[], DataFrame], sink: str) -> Work:
     def work() -> int:
-        seen = sum(p["numInputRows"] for p in _run(topic, source(), sink).recentProgress)
+        seen = row_count(_run(topic, source(), sink))
         if seen != topic.count:
             raise RuntimeError(f"a stream gives {seen} rows of {topic.count}")
         return topic.count
@@ -93,10 +98,5 @@ def _work(topic: SameTopic, source: Callable[[], DataFrame], sink: str) -> Work:
 
 def _run(topic: SameTopic, df: DataFrame, sink: str) -> StreamingQuery:
     number = next(_NUMBERS)
-    writer = df.writeStream.format(sink).trigger(availableNow=True)
-    writer = writer.option("checkpointLocation", str(topic.folder / f"checkpoint-{number}"))
-    if sink != "noop":
-        writer = writer.option("path", str(topic.folder / f"sink-{number}"))
-    query = writer.start()
-    query.awaitTermination()
-    return query
+    path = None if sink == "noop" else topic.folder / f"sink-{number}"
+    return run_to_end(df, topic.folder / f"checkpoint-{number}", sink, path)

@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import count as numbers
 from pathlib import Path
-from statistics import median
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 import klog
 from benchmarks import ready_stream
+from benchmarks.available_now import WARM_UP_BATCHES, micro_batch_ms, row_count, run_to_end
 from benchmarks.cpu import with_cpu
 from benchmarks.logs import PARTITIONS
 from benchmarks.spark_write import (
@@ -40,7 +39,6 @@ from tests.support.kafka_broker import Broker
 KAFKA, DIRECTORY, ROOT = "Kafka connector", "klog, the broker's directory", "klog, a klog root"
 TARGET, MICRO_BATCH_TARGET = 1.5, 1.1
 ONE_ROW, READY = "klog, one row a micro-batch", "a source that does nothing"
-WARM_UP_BATCHES = 10
 
 
 def run(records: int, batches: int, rounds: int) -> Iterator[Result]:
@@ -78,7 +76,7 @@ def _available_now(
     def work(name: str) -> Work:
         def run_once() -> int:
             checkpoint = folder / f"checkpoint-{next(numbered)}"
-            seen = _rows(_to_noop(sources[name](), checkpoint))
+            seen = row_count(run_to_end(sources[name](), checkpoint))
             if seen != records:
                 raise RuntimeError(f"{name} gives {seen} rows of {records}")
             return records
@@ -101,17 +99,6 @@ def _stream(spark: SparkSession, source: str, options: dict[str, str]) -> DataFr
     return reader.option("subscribe", TOPIC).option("startingOffsets", "earliest").load()
 
 
-def _to_noop(df: DataFrame, checkpoint: Path) -> StreamingQuery:
-    writer = df.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-    return query
-
-
-def _rows(query: StreamingQuery) -> int:
-    return sum(progress["numInputRows"] for progress in query.recentProgress)
-
-
 def _micro_batches(
     spark: SparkSession, folder: Path, batches: int, rounds: int
 ) -> Iterator[Result]:
@@ -132,10 +119,7 @@ def _micro_batches(
     for turn in range(rounds):
         for name, source in sources.items():
             checkpoint = folder / f"checkpoint-{turn}-{name == READY}"
-            seen = _to_noop(source(), checkpoint).recentProgress[WARM_UP_BATCHES:]
-            milliseconds[name].append(
-                median(progress["durationMs"]["triggerExecution"] for progress in seen)
-            )
+            milliseconds[name].append(micro_batch_ms(run_to_end(source(), checkpoint)))
     of = f"{batches} micro-batches of a row, availableNow"
     for name, values in milliseconds.items():
         yield Result(f"{name}: median micro-batch, ms", of, str(Spread.of(values)))
