@@ -26,7 +26,7 @@ from pathlib import Path
 
 from klog.connector.kafka_dir.companion_files import max_companion_bytes
 from klog.connector.root_files import KLOG
-from klog.connector.root_urls import expand_home, url_scheme
+from klog.connector.root_urls import expand_home, is_on_local_disk, url_scheme
 from klog.connector.store.durable_directories import make_directories, sync_directory
 from klog.connector.store.local_errors import translate_errors
 from klog.connector.store.local_store import LocalStore
@@ -255,7 +255,7 @@ def open_export_directory(path: str) -> ExportDirectory:
     scheme = url_scheme(path)
     check_path(path)
     local_path = path.removeprefix("file:") if scheme == "file" else expand_home(path)
-    if scheme not in ("", "file") or not local_path:
+    if not is_on_local_disk(path) or not local_path:
         raise OptionError(
             f"{path!r} is not a directory on this machine, and a broker reads no other. Export to "
             "a local path, and copy the result to the broker's machine"

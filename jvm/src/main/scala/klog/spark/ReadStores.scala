@@ -24,7 +24,7 @@ final case class ReadStores(
     new SegmentStores(configuration.fold(new Configuration(false))(_.value.value), settings)
 
   /** Returns whether roots of these schemes can be read: those on local disk need no configuration. */
-  def cover(schemes: Seq[String]): Boolean = configuration.isDefined || ReadStores.isLocal(schemes)
+  def cover(schemes: Seq[String]): Boolean = configuration.isDefined || schemes.forall(SegmentStores.isLocal)
 }
 
 object ReadStores {
@@ -38,20 +38,18 @@ object ReadStores {
     val stores = new SegmentStores(hadoopConfiguration, settingsOf(options))
     val refusals = schemes.iterator.map(stores.refusal).filter(_.nonEmpty)
     if (refusals.hasNext) refusals.next()
-    else if (isLocal(schemes)) ""
+    else if (schemes.forall(SegmentStores.isLocal)) ""
     else first.fold("")(slice => stores.accessError(slice.root, slice.path))
   }
 
   /** Returns the stores of roots of these schemes. */
   def of(schemes: Seq[String], options: CaseInsensitiveStringMap): ReadStores = {
     val context = SparkContext.getOrCreate()
-    val configuration =
-      Option.unless(isLocal(schemes))(context.broadcast(new SerializableConfiguration(hadoopConfiguration)))
+    val configuration = Option.unless(schemes.forall(SegmentStores.isLocal))(
+      context.broadcast(new SerializableConfiguration(hadoopConfiguration))
+    )
     ReadStores(settingsOf(options), configuration)
   }
-
-  private def isLocal(schemes: Seq[String]): Boolean =
-    schemes.forall(scheme => scheme.isEmpty || scheme == "file")
 
   private def hadoopConfiguration: Configuration = SparkContext.getOrCreate().hadoopConfiguration
 

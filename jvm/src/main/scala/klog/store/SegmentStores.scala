@@ -40,5 +40,6 @@ object SegmentStores {
       root.takeWhile(_ != ':')
     else ""
 
-  private def isLocal(scheme: String): Boolean = scheme.isEmpty || scheme == "file"
+  /** Returns whether a scheme is that of local disk. */
+  def isLocal(scheme: String): Boolean = scheme.isEmpty || scheme == "file"
 }
