@@ -29,13 +29,9 @@ _NUMBERS = numbers()
 
 def available_now(topic: SameTopic, rounds: int) -> Iterator[Result]:
     """Read a whole backlog into `noop`, then into Parquet files."""
+    sources = _sources(topic, {}, lambda: _files(topic, topic.parquet_path))
     for sink in ("noop", "parquet"):
-        works = {
-            name: _work(topic, source, sink)
-            for name, source in _sources(
-                topic, {}, lambda: _files(topic, topic.parquet_path)
-            ).items()
-        }
+        works = {name: _work(topic, source, sink) for name, source in sources.items()}
         times = interleaved(works, rounds, time.perf_counter)
         of = f"availableNow to {sink}, {topic.label}"
         for name in works:
