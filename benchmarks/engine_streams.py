@@ -16,9 +16,9 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks.available_now import WARM_UP_BATCHES, micro_batch_ms, row_count, run_to_end
 from benchmarks.same_topic import SameTopic
 from benchmarks.spark_write import Result
+from benchmarks.stream_to_end import WARM_UP_BATCHES, micro_batch_ms, row_count, run_to_end
 from benchmarks.timing import Spread, Work, interleaved
 
 KAFKA, KLOG, PARQUET = "Kafka connector", "klog", "Parquet files"

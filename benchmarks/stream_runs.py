@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 import klog
 from benchmarks import ready_stream
-from benchmarks.available_now import WARM_UP_BATCHES, micro_batch_ms, row_count, run_to_end
 from benchmarks.cpu import with_cpu
 from benchmarks.logs import PARTITIONS
 from benchmarks.spark_write import (
@@ -33,6 +32,7 @@ from benchmarks.spark_write import (
     klog_write,
     session,
 )
+from benchmarks.stream_to_end import WARM_UP_BATCHES, micro_batch_ms, row_count, run_to_end
 from benchmarks.timing import Spread, Work, interleaved
 from tests.support.kafka_broker import Broker
 
