@@ -127,14 +127,14 @@ def _refuse_lost_read(schema: StructType) -> NoReturn:
 def _merged(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], str]:
     """Return the options of a statement, and the name of its table; empty if the jar gives none."""
     merged = {name.lower(): text for name, text in options.items()}
-    entry = of_jar(merged.get(TABLE_OPTION, ""), _ENTRY_FIELDS)
-    if entry is None:
-        if TABLE_OPTION in merged:
-            raise OptionError(
-                f"{TABLE_OPTION}: unknown {use.value} option. Leave it out: only klog's jar sets it"
-            )
+    text = merged.pop(TABLE_OPTION, None)
+    if text is None:
         return merged, ""
-    del merged[TABLE_OPTION]
+    entry = of_jar(text, _ENTRY_FIELDS)
+    if entry is None:
+        raise OptionError(
+            f"{TABLE_OPTION}: unknown {use.value} option. Leave it out: only klog's jar sets it"
+        )
     stored = {name: merged.pop(name) for name in entry["options"]}
     refuse_secrets(stored)
     settled = {_what_it_says(name, use) for name in merged}

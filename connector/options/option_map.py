@@ -12,6 +12,8 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from klog.connector.options.option import Mode, Option, Use
@@ -184,14 +186,17 @@ def option_map(options: Mapping[str, str], use: Use, *, is_streaming: bool = Fal
     return OptionMap(texts, is_streaming)
 
 
-def option_rows(use: Use) -> dict[str, Option[Any]]:
+@cache
+def option_rows(use: Use) -> Mapping[str, Option[Any]]:
     """Return the rows of the table by each spelling of their names, in lower case.
 
     Args:
         use: Whether the options are of a read or of a write.
     """
     rows = {option.name.lower(): option for option in OPTION_TABLE if option.use is use}
-    return rows | {option.kafka_name: option for option in rows.values() if option.kafka_name}
+    return MappingProxyType(
+        rows | {option.kafka_name: option for option in rows.values() if option.kafka_name}
+    )
 
 
 def is_known(key: str, use: Use) -> bool:
