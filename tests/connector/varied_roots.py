@@ -112,3 +112,10 @@ ROOTS: Mapping[str, tuple[str, Callable[[Path], None]]] = {
     for topic in topics
 }
 """By name: the topic, and what makes the root in a folder that is not there."""
+
+
+def make_named_root(name: str, folder: Path) -> tuple[Path, str]:
+    """Make one of `ROOTS` below a folder; return it and its topic."""
+    topic, make = ROOTS[name]
+    make(folder / "root")
+    return folder / "root", topic

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import klog
+from tests.support.orders_root import make_orders
 from tests.support.plain_session import PlainSession
 
 pytestmark = pytest.mark.spark
@@ -34,10 +34,7 @@ def _drop_table(session: PlainSession) -> Iterator[None]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> str:
-    log = klog.open(tmp_path / "root")
-    log.create_topic("orders")
-    log.append("orders", pa.table({"value": ["x"]}))
-    return str(tmp_path / "root")
+    return make_orders(tmp_path / "root")
 
 
 def sql(session: PlainSession, statement: str) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import klog
 from tests.connector.log_dirs import write_log
-from tests.connector.varied_roots import FIRST_MS, ROOTS
+from tests.connector.varied_roots import FIRST_MS, make_named_root
 from tests.spark.test_engines import described
 from tests.support.batch_bytes import ABORT, LZ4, Record, batch, marker, plain, transactional
 from tests.support.explained_plan import explain
@@ -26,10 +26,7 @@ def topic(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, str]:
     """Return a root and its topic."""
-    name, make = ROOTS[request.param]
-    folder = tmp_path_factory.mktemp("pushed") / "root"
-    make(folder)
-    return folder, name
+    return make_named_root(request.param, tmp_path_factory.mktemp("pushed"))
 
 
 def load(spark: SparkSession, topic: tuple[Path, str], **options: str) -> DataFrame:
@@ -62,8 +59,7 @@ def test_aggregates(spark: SparkSession, topic: tuple[Path, str], columns: tuple
 
 
 def test_aggregates_that_commits_know_run_no_task(spark: SparkSession, tmp_path: Path) -> None:
-    ROOTS["shifted"][1](tmp_path / "root")
-    frame = load(spark, (tmp_path / "root", "t"))
+    frame = load(spark, make_named_root("shifted", tmp_path))
     for path in (tmp_path / "root" / "t-0").glob("*.log"):
         path.unlink()
     known = ("count(*)", "min(offset)", "max(offset)", "min(timestamp)", "max(timestamp)")
@@ -100,8 +96,7 @@ def test_the_first_rows_of_an_order(
 
 
 def test_an_order_by_offset_reads_little(spark: SparkSession, tmp_path: Path) -> None:
-    ROOTS["shifted"][1](tmp_path / "root")
-    topic = (tmp_path / "root", "t")
+    topic = make_named_root("shifted", tmp_path)
     total = len(list((tmp_path / "root" / "t-0").glob("*.log")))
     for order, text in (("offset", "ASC"), ("offset DESC", "DESC")):
         top = load(spark, topic).orderBy(order.split()[0], ascending=text == "ASC").limit(4)
@@ -155,8 +150,7 @@ def test_times_leave_segments_and_batches_unread(spark: SparkSession, tmp_path: 
 def test_an_upper_bound_of_times_leaves_later_segments_out(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    ROOTS["shifted"][1](tmp_path / "root")
-    topic = (tmp_path / "root", "t")
+    topic = make_named_root("shifted", tmp_path)
     for where, count in (
         (f"timestamp < timestamp_millis({FIRST_MS + 1_000_000})", 1000),
         (f"timestamp <= timestamp_millis({FIRST_MS + 1_000_000})", 1001),

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import klog
+from tests.support.orders_root import make_orders
 from tests.support.project import PROJECT
 
 pytestmark = pytest.mark.spark
@@ -23,10 +23,7 @@ SQL_PAGE = (PROJECT / "docs" / "sql.md").read_text()
 
 @pytest.fixture
 def root(tmp_path: Path) -> str:
-    log = klog.open(tmp_path / "root")
-    log.create_topic("orders")
-    log.append("orders", pa.table({"value": ["x"]}))
-    return str(tmp_path / "root")
+    return make_orders(tmp_path / "root")
 
 
 def load(spark: SparkSession, root: str) -> DataFrame:

@@ -63,6 +63,7 @@ class PlainSession:
 
 def main() -> None:
     """Answer the expressions that come on stdin, a line each."""
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
@@ -70,7 +71,7 @@ def main() -> None:
     for line in sys.stdin:
         try:
             answer = (True, repr(eval(json.loads(line), {"spark": spark})))
-        except Exception as exc:  # noqa: BLE001 - The test looks at it.
+        except PySparkException as exc:
             answer = (False, str(exc))
         print(json.dumps(answer), flush=True)  # noqa: T201
     spark.stop()

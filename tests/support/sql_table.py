@@ -9,14 +9,14 @@ the cases on the locked PySpark; this is the proof for another one.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pyarrow as pa
 import pyspark
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-import klog
+from tests.support.orders_root import make_orders
 
 
 def main() -> None:
@@ -36,9 +36,7 @@ def main() -> None:
 
 
 def _use_table(spark: SparkSession, root: str) -> None:
-    log = klog.open(root)
-    log.create_topic("orders")
-    log.append("orders", pa.table({"value": ["x"]}))
+    make_orders(Path(root))
     spark.sql(f"CREATE TABLE t USING klog OPTIONS (path '{root}', subscribe 'orders')")
     select = _named_statement(spark, "SELECT * FROM t", r"SELECT \* FROM t WITH \(.*?\)", root)
     insert = _named_statement(

@@ -16,7 +16,7 @@ from klog.connector.datasource import KlogDataSource
 from klog.connector.source.slice_contract import expand_task
 from klog.connector.source.slices import Slice
 from tests.connector.jvm_plans import ask
-from tests.connector.varied_roots import ROOTS
+from tests.connector.varied_roots import ROOTS, make_named_root
 from tests.support.reader_rows import LEVELS
 
 SEEDS = range(12)
@@ -73,10 +73,7 @@ def topic(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, str]:
     """Return a root and its topic."""
-    name, make = ROOTS[request.param]
-    folder = tmp_path_factory.mktemp("pushed") / "root"
-    make(folder)
-    return folder, name
+    return make_named_root(request.param, tmp_path_factory.mktemp("pushed"))
 
 
 @pytest.fixture(scope="module", params=LEVELS)
@@ -134,9 +131,8 @@ KNOWN = {
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_number_of_known_aggregates(name: str, tmp_path: Path) -> None:
-    topic, make = ROOTS[name]
-    make(tmp_path / "root")
-    (summary,) = ask(tmp_path / "root", {"aggregates": ["count"]}, subscribe=topic)
+    root, topic = make_named_root(name, tmp_path)
+    (summary,) = ask(root, {"aggregates": ["count"]}, subscribe=topic)
     assert len(summary["aggregates"]) == KNOWN[name], summary["aggregates"]
 
 
@@ -168,8 +164,8 @@ def test_the_first_and_the_last_rows_are_in_the_plan(
 def test_no_more_is_planned_if_every_offset_has_a_record(
     tmp_path: Path, is_descending: bool
 ) -> None:
-    ROOTS["cut"][1](tmp_path / "root")
-    read = Read.of(tmp_path / "root", {"subscribe": "t"})
+    root, topic = make_named_root("cut", tmp_path)
+    read = Read.of(root, {"subscribe": topic})
     slices = read.slices({"top": {"rows": 30, "isDescending": is_descending}})
     assert sum(slice_.offset_count for slice_ in slices) == 30
 
@@ -192,8 +188,8 @@ def test_rows_between_times_are_in_the_plan(read: Read) -> None:
 
 
 def test_segments_after_the_last_time_are_not_planned(tmp_path: Path) -> None:
-    ROOTS["shifted"][1](tmp_path / "root")
-    read = Read.of(tmp_path / "root", {"subscribe": "t"})
+    root, topic = make_named_root("shifted", tmp_path)
+    read = Read.of(root, {"subscribe": topic})
     end_ms = read.rows[1000].timestamp_ms
     slices = read.slices({"bounds": {"endTimestampMs": end_ms}})
     assert 1000 <= max(slice_.end_offset for slice_ in slices) < 1300
