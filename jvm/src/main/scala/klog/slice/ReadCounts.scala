@@ -4,8 +4,8 @@ package klog.slice
 final class ReadCounts {
   var bytesRead: Long = 0
 
-  /** Reads of files: requests, on an object store. */
-  var reads: Long = 0
+  /** Requests of the store that read bytes. */
+  var requests: Long = 0
 
   var batchesRead: Long = 0
 

@@ -31,7 +31,7 @@ object ReadMetrics {
   private val FallBacks = new FallBacksMetric
   private val ofTasks: Seq[(CustomMetric, ReadCounts => Long)] = Seq(
     new BytesReadMetric -> (_.bytesRead),
-    new RequestsMetric -> (_.reads),
+    new RequestsMetric -> (_.requests),
     new RecordsMetric -> (_.records),
     new BatchesReadMetric -> (_.batchesRead),
     new BatchesSkippedMetric -> (_.batchesSkipped),

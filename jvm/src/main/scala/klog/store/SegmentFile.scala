@@ -12,6 +12,9 @@ trait SegmentFile extends AutoCloseable {
   /** Changes when bytes of the file do; empty if the store does not say it. */
   def stamp: String
 
+  /** How many requests of the store the reads have made so far. */
+  def requests: Long
+
   /** Reads bytes at a position, fewer only at the end of the file.
     *
     * @return
