@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,7 +38,7 @@ SOURCES = (
 )
 JVM = PROJECT / "jvm" / "src" / "main"
 UV = Path(sys.executable).with_name("uv")
-NEXT_PYSPARK = "4.3.0"
+NEXT_PYSPARK = re.findall(r"^NEXT_PYSPARK := (\S+)$", (PROJECT / "Makefile").read_text(), re.M)[0]
 """The wheel is tried on this version, the zip on the locked one."""
 
 

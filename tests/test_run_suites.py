@@ -42,7 +42,7 @@ def test_a_failed_step_ends_its_lane_and_fails_the_run(
     run = Run(tmp_path)
     lanes = [[("make", "no-such-task"), ("make", "help")], [("make", "help")]]
     assert not run.run(lanes)
-    assert sorted((name, passed) for name, _, passed in run.seconds) == [
+    assert sorted((step.name, step.is_passed) for step in run.steps) == [
         ("make help", True),
         ("make no-such-task", False),
     ]

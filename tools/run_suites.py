@@ -3,8 +3,9 @@
 The rule: a lane is a list of steps that run one after another; the lanes of a run start together,
 because suites that wait for servers leave the cores to suites that compute. A step that fails ends
 its lane; the other lanes run to their end. A step's output is printed when the step ends, so that
-lanes do not mix. The last lines are a table: seconds of each step, then tests and seconds of each
-suite. The exit code is 1 if a step failed.
+lanes do not mix. The last lines are a table: seconds of each step and what it took of the cores,
+which is what the lanes share; then tests and seconds of each suite. The exit code is 1 if a step
+failed.
 """
 
 from __future__ import annotations
@@ -66,13 +67,22 @@ SLOWEST = 15
 RUNS = {"test": TEST, "ci": CI, "full": FULL}
 
 
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a step took; `cpu_seconds` is that of all its processes that ended before it did."""
+
+    name: str
+    seconds: float
+    cpu_seconds: float
+    is_passed: bool
+
+
 @dataclass(slots=True)
 class Run:
     """The lanes of one run: their processes while they run, their results afterwards."""
 
     folder: Path
-    seconds: list[tuple[str, float, bool]] = field(default_factory=list)
-    """For each step its name, its seconds and whether it passed."""
+    steps: list[StepResult] = field(default_factory=list)
     _processes: set[subprocess.Popen[bytes]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_stopped: bool = False
@@ -84,7 +94,7 @@ class Run:
             thread.start()
         for thread in threads:
             thread.join()
-        return all(is_passed for _, _, is_passed in self.seconds) and not self._is_stopped
+        return all(step.is_passed for step in self.steps) and not self._is_stopped
 
     def stop(self) -> None:
         """End what still runs."""
@@ -117,11 +127,14 @@ class Run:
                     return False
                 process = self._start(step, output.fileno())
                 self._processes.add(process)
-            is_passed = process.wait() == 0
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            is_passed = process.returncode == 0
             seconds = time.monotonic() - started
+            cpu_seconds = usage.ru_utime + usage.ru_stime
             with self._lock:
                 self._processes.discard(process)
-                self.seconds.append((name, seconds, is_passed))
+                self.steps.append(StepResult(name, seconds, cpu_seconds, is_passed))
                 output.seek(0)
                 print(f"== {name}", flush=True)  # noqa: T201
                 shutil.copyfileobj(output, sys.stdout.buffer)
@@ -159,9 +172,10 @@ def main(name: str) -> int:
         except KeyboardInterrupt:
             run.stop()
             is_passed = False
-        print("== seconds of each step")  # noqa: T201
-        for step, seconds, is_step_passed in run.seconds:
-            print(f"{seconds:8.1f} s  {step}{'' if is_step_passed else '  FAILED'}")  # noqa: T201
+        print("== seconds of each step, and CPU seconds")  # noqa: T201
+        for step in run.steps:
+            failed = "" if step.is_passed else "  FAILED"
+            print(f"{step.seconds:8.1f} s {step.cpu_seconds:8.1f} s  {step.name}{failed}")  # noqa: T201
         print("== seconds of each suite")  # noqa: T201
         for suite, (tests, seconds) in sorted(run.suites().items()):
             print(line_of(suite, tests, seconds))  # noqa: T201
