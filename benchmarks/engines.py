@@ -128,13 +128,14 @@ def _one_offset(topic: SameTopic, offset: int) -> dict[str, str]:
 def _compared(
     query: str, topic: SameTopic, actions: Mapping[str, Action], rounds: int
 ) -> Iterator[Result]:
-    """Do the same in turns; compare each way of klog with each peer."""
+    return compared(f"{query}, {topic.label}", topic.count, actions, rounds)
+
+
+def compared(of: str, count: int, actions: Mapping[str, Action], rounds: int) -> Iterator[Result]:
+    """Do the same with so many records in turns; compare each way of klog with each peer."""
     cpu: dict[str, list[float]] = {name: [] for name in actions}
-    works = {
-        name: with_cpu(_work(action, topic.count), cpu[name]) for name, action in actions.items()
-    }
+    works = {name: with_cpu(_work(action, count), cpu[name]) for name, action in actions.items()}
     times = interleaved(works, rounds, time.perf_counter)
-    of = f"{query}, {topic.label}"
     for name in actions:
         used = median(cpu[name][1:])
         yield Result(name, of, f"{times.median_seconds(name):.2f} s, CPU {used:.2f} s")
