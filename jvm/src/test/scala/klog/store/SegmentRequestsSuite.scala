@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.{Path => HadoopPath}
 class SegmentRequestsSuite extends munit.FunSuite {
   private val path = Files.write(Files.createTempFile("klog", ".log"), Array.tabulate[Byte](64)(_.toByte))
 
-  override def afterAll(): Unit = Files.delete(path)
+  path.toFile.deleteOnExit()
 
   private def requests(store: SegmentStore, positions: Long*): Long = {
     val file = store.open(path.toString, 64)
