@@ -34,31 +34,46 @@ builds MinIO if there is Go (tests/conftest.py says so if there is none)."""
 Lane: TypeAlias = Sequence[Step]
 
 WITHOUT_JAVA = "not spark and not kafka and not stores and not package"
-ON_SPARK = "(spark or package)"
+ON_SPARK = "spark and not slow and not package"
+ON_CLUSTERS = "((spark and slow) or package)"
+"""Tests that start drivers and executors of their own, and kill them; installed wheels and zips."""
 ON_KAFKA = "kafka and not spark and not package and not stores"
 ON_STORES = "stores and not spark and not package"
 
 TEST: Sequence[Lane] = (
     [("pytest", f"{ON_SPARK} and not full")],
-    [("pytest", f"{ON_STORES} and not full and not minio")],
+    [
+        ("pytest", f"{ON_STORES} and not full and not minio"),
+        ("pytest", f"{ON_CLUSTERS} and not full"),
+    ],
     [("pytest", f"{ON_KAFKA} and not full")],
     [("pytest", f"{WITHOUT_JAVA} and not full")],
 )
 """What the README calls: a fresh machine would spend four minutes on building MinIO."""
 CI: Sequence[Lane] = (
     [("pytest", f"{ON_SPARK} and not full")],
-    [("minio",), ("pytest", f"{ON_STORES} and not full")],
-    [("pytest", f"{ON_KAFKA} and not full"), ("make", "scala"), ("make", "fuzz")],
     [
-        ("make", "lint"),
-        ("make", "types"),
-        ("pytest", f"{WITHOUT_JAVA} and not full"),
+        ("minio",),
+        ("pytest", f"{ON_STORES} and not full"),
+        ("pytest", f"{ON_CLUSTERS} and not full"),
+    ],
+    [
+        ("pytest", f"{ON_KAFKA} and not full"),
+        ("make", "scala"),
+        ("make", "fuzz"),
         ("make", "bench-tiny"),
     ],
+    [("make", "lint"), ("make", "types"), ("pytest", f"{WITHOUT_JAVA} and not full")],
 )
 FULL: Sequence[Lane] = (
     [("pytest", ON_SPARK), ("make", "smoke-min")],
-    [("minio",), ("pytest", ON_STORES), ("make", "fuzz"), ("make", "spark-next")],
+    [
+        ("minio",),
+        ("pytest", ON_STORES),
+        ("pytest", ON_CLUSTERS),
+        ("make", "fuzz"),
+        ("make", "spark-next"),
+    ],
     [("pytest", ON_KAFKA), ("make", "scala"), ("make", "bench-tiny")],
     [("make", "lint"), ("make", "types"), ("pytest", WITHOUT_JAVA)],
 )
