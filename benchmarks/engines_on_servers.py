@@ -52,13 +52,11 @@ def main() -> None:
 
 
 def _session(minio: Minio | None, jars: Path | None) -> SparkSession:
-    builder = klog.configure(session_builder())
-    if minio is not None and jars is not None:
+    builder = klog.configure(session_builder(*(jars.glob("*.jar") if jars else ())))
+    if minio is not None:
         options = minio.options()
-        own = builder._options["spark.jars"]
         builder = (
-            builder.config("spark.jars", ",".join([own, *map(str, jars.glob("*.jar"))]))
-            .config("spark.hadoop.fs.s3a.endpoint", options["storage.endpoint"])
+            builder.config("spark.hadoop.fs.s3a.endpoint", options["storage.endpoint"])
             .config("spark.hadoop.fs.s3a.access.key", options["storage.access_key_id"])
             .config("spark.hadoop.fs.s3a.secret.key", options["storage.secret_access_key"])
             .config("spark.hadoop.fs.s3a.path.style.access", "true")

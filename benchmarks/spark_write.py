@@ -68,11 +68,16 @@ def session() -> SparkSession:
     return session_builder().getOrCreate()
 
 
-def session_builder() -> SparkSession.Builder:
-    """Return the builder of such a session."""
+def session_builder(*more_jars: Path) -> SparkSession.Builder:
+    """Return the builder of such a session.
+
+    Args:
+        more_jars: Jars that it has besides.
+    """
     os.environ.setdefault("JAVA_HOME", str(java_home()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     paths = [path for name in ("spark-kafka", "delta") for path in sorted(jars(name).glob("*.jar"))]
+    paths += more_jars
     catalog = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
     builder: SparkSession.Builder = SparkSession.builder.master("local[2]").appName("benchmarks")
     return (

@@ -34,17 +34,16 @@ final class HadoopStore(fileSystem: FileSystem) extends SegmentStore {
 }
 
 private final class HadoopFile(stream: FSDataInputStream, override val sizeBytes: Long) extends SegmentFile {
-  private var streams = 0L
-
   override def identity: String = ""
   override def stamp: String = ""
 
   /** Reads that follow each other are one request. */
-  override def requests: Long = streams
+  var requests: Long = 0
 
   override def read(position: Long, into: Array[Byte], at: Int, size: Int): Int = {
-    if (streams == 0 || stream.getPos != position) streams += 1
-    if (stream.getPos != position) stream.seek(position)
+    val isElsewhere = stream.getPos != position
+    if (isElsewhere) stream.seek(position)
+    if (isElsewhere || requests == 0) requests += 1
     var total = 0
     var isOpen = true
     while (isOpen && total < size) {

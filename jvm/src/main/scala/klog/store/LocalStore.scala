@@ -54,16 +54,13 @@ object LocalStore extends SegmentStore {
     } catch { case _: NoSuchFileException => throw new FileNotFoundException(file.toString) }
 
   private final class LocalFile(channel: FileChannel, status: Status) extends SegmentFile {
-    private var reads = 0L
-
     override def sizeBytes: Long = status.sizeBytes
     override def identity: String = status.identity
     override def stamp: String = status.stamp
-
-    override def requests: Long = reads
+    var requests: Long = 0
 
     override def read(position: Long, into: Array[Byte], at: Int, size: Int): Int = {
-      reads += 1
+      requests += 1
       val buffer = ByteBuffer.wrap(into, at, size)
       while (buffer.hasRemaining && channel.read(buffer, position + buffer.position - at) >= 0) {}
       buffer.position - at
