@@ -26,12 +26,10 @@ final class StreamScanBuilder(planner: PythonPlanner, schema: StructType, engine
     s"engine=${engine.toString.toLowerCase}, columns: ${schema.fieldNames.mkString(",")}"
   override def supportedCustomMetrics(): Array[CustomMetric] = ReadMetrics.all
 
-  override def toMicroBatchStream(checkpoint: String): MicroBatchStream =
-    python.toMicroBatchStream(checkpoint) match {
-      case stream: SupportsTriggerAvailableNow =>
-        new KlogStream(stream.asInstanceOf[PythonStream], schema, planner.options, engine)
-      case stream => stream // The reader could not be made: its first method says why.
-    }
+  override def toMicroBatchStream(checkpoint: String): MicroBatchStream = {
+    val stream = python.toMicroBatchStream(checkpoint).asInstanceOf[PythonStream]
+    new KlogStream(stream, schema, planner.options, engine)
+  }
 }
 
 /** A stream: Python says how far a micro-batch reads and plans it, the JVM reads it if it can.

@@ -4,6 +4,6 @@ import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Supports
 
 package object spark {
 
-  /** What Spark makes of a Python stream reader that limits its micro-batches, as klog's does. */
+  /** What Spark makes of a Python stream reader that limits its micro-batches, as all of klog's do. */
   type PythonStream = MicroBatchStream with SupportsTriggerAvailableNow
 }

@@ -2,7 +2,9 @@ package org.apache.spark.sql.execution.datasources.v2.python
 
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table}
 import org.apache.spark.sql.connector.read.{InputPartition, Scan}
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Utils
+import org.apache.spark.sql.execution.python.streaming.ForkedSourceRunner
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
@@ -42,7 +44,9 @@ object KlogPythonBridge {
       schema,
       classOf[Boolean]
     )
+    classOf[UserDefinedPythonDataSource].getMethod("createPythonFunction", classOf[Array[Byte]])
     classOf[PythonStreamingInputPartition].getMethod("pickedPartition")
+    ForkedSourceRunner.probe()
     DataSourceV2Utils.getClass.getMethod("getTableProvider", text, classOf[SQLConf])
   }
 
@@ -123,7 +127,7 @@ object KlogPythonBridge {
     }
   }
 
-  /** Returns Python's scan of a stream by another data source.
+  /** Returns Python's scan of a stream by another data source, whose reader is in a fork of a warm process.
     *
     * @param pickled
     *   the data source that plans and reads
@@ -137,7 +141,14 @@ object KlogPythonBridge {
       schema: StructType,
       options: CaseInsensitiveStringMap
   ): Scan = {
-    scan(copyOf(dataSource, name, PythonDataSourceCreationResult(pickled, schema)), name, schema, options)
+    val planner = copyOf(dataSource, name, PythonDataSourceCreationResult(pickled, schema))
+    new PythonScan(planner, name, schema, options, Array.empty) {
+      override def toMicroBatchStream(checkpoint: String): MicroBatchStream = {
+        val runner = new ForkedSourceRunner(planner.source.createPythonFunction(pickled), schema)
+        runner.init()
+        new PythonMicroBatchStreamWithTriggerAvailableNow(planner, name, schema, options, runner)
+      }
+    }
   }
 
   /** Returns Python's scan.

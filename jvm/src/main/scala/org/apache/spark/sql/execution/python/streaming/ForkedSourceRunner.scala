@@ -1,0 +1,104 @@
+package org.apache.spark.sql.execution.python.streaming
+
+import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream}
+import java.nio.channels.{Channels, SocketChannel}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.api.python.{PythonFunction, PythonWorker, PythonWorkerUtils, SpecialLengths}
+import org.apache.spark.internal.config.BUFFER_SIZE
+import org.apache.spark.internal.config.Python.PYTHON_AUTH_SOCKET_TIMEOUT
+import org.apache.spark.sql.errors.QueryCompilationErrors
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.StructType
+
+/** The Python process of a stream's reader, forked from a daemon of Spark's.
+  *
+  * The rule: what is said to Python is what Spark's runner says. But Spark starts an interpreter for each
+  * stream, which imports PySpark for a second before the stream starts. A daemon of Spark's has done that
+  * import, and Spark stops it with the session, as the daemons of its other workers.
+  */
+final class ForkedSourceRunner(reader: PythonFunction, schema: StructType)
+    extends PythonStreamingSourceRunner(reader, schema) {
+  private val conf = SparkEnv.get.conf
+  private val environment = {
+    val directories = SparkEnv.get.blockManager.diskBlockManager.localDirs.map(_.getPath).mkString(",")
+    reader.envVars.asScala.toMap ++ Map(
+      "SPARK_LOCAL_DIRS" -> directories,
+      "SPARK_AUTH_SOCKET_TIMEOUT" -> conf.get(PYTHON_AUTH_SOCKET_TIMEOUT).toString,
+      "SPARK_BUFFER_SIZE" -> conf.get(BUFFER_SIZE).toString,
+      "SPARK_PYTHON_RUNTIME" -> "PYTHON_WORKER"
+    )
+  }
+  private var forked: Option[PythonWorker] = None
+
+  override def init(): Unit = {
+    val (worker, _) = SparkEnv.get.createPythonWorker(reader.pythonExec, workerModule, environment, true)
+    forked = Some(worker)
+    try start(blocking(worker))
+    catch {
+      case exc: Throwable =>
+        stop()
+        throw exc
+    }
+  }
+
+  override def stop(): Unit = {
+    for (worker <- forked; env <- Option(SparkEnv.get))
+      env.destroyPythonWorker(reader.pythonExec, workerModule, environment, worker)
+    forked = None
+  }
+
+  /** Hands the reader to a worker, and lets Spark's methods talk to it. */
+  private def start(channel: SocketChannel): Unit = {
+    val bufferSize = conf.get(BUFFER_SIZE)
+    val out = new DataOutputStream(new BufferedOutputStream(Channels.newOutputStream(channel), bufferSize))
+    PythonWorkerUtils.writePythonVersion(reader.pythonVer, out)
+    PythonWorkerUtils.writeSparkFiles(Some("streaming_job"), reader.pythonIncludes.asScala.toSet, out)
+    PythonWorkerUtils.writePythonFunction(reader, out)
+    PythonWorkerUtils.writeUTF(schema.json, out)
+    out.writeInt(SQLConf.get.arrowMaxRecordsPerBatch)
+    out.flush()
+    val in = new DataInputStream(new BufferedInputStream(Channels.newInputStream(channel), bufferSize))
+    if (in.readInt() == SpecialLengths.PYTHON_EXCEPTION_THROWN)
+      throw QueryCompilationErrors.pythonDataSourceError(
+        "plan",
+        "initialize source",
+        PythonWorkerUtils.readUTF(in)
+      )
+    ForkedSourceRunner.setter("dataOut", classOf[DataOutputStream]).invoke(this, out)
+    ForkedSourceRunner.setter("dataIn", classOf[DataInputStream]).invoke(this, in)
+  }
+
+  /** Returns the channel to a worker as Spark's runner of a stream wants it; Spark selects on those of forks. */
+  private def blocking(worker: PythonWorker): SocketChannel = {
+    worker.selectionKey.cancel()
+    worker.selector.close()
+    worker.channel.configureBlocking(true)
+    worker.channel
+  }
+}
+
+object ForkedSourceRunner {
+
+  /** Throws if Spark's runner lacks what is used here.
+    *
+    * @throws ReflectiveOperationException
+    *   if a method is missing
+    */
+  def probe(): Unit = {
+    setter("dataOut", classOf[DataOutputStream])
+    setter("dataIn", classOf[DataInputStream])
+    classOf[PythonWorker].getMethod("selectionKey")
+    val (text, environment) = (classOf[String], classOf[Map[_, _]])
+    classOf[SparkEnv].getMethod("createPythonWorker", text, text, environment, classOf[Boolean])
+    classOf[SparkEnv].getMethod("destroyPythonWorker", text, text, environment, classOf[PythonWorker])
+  }
+
+  private def setter(name: String, value: Class[_]) = {
+    val method = classOf[PythonStreamingSourceRunner].getDeclaredMethod(s"${name}_$$eq", value)
+    method.setAccessible(true)
+    method
+  }
+}
