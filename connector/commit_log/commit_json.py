@@ -65,12 +65,30 @@ def encode_commit(commit: Commit) -> bytes:
         UnsupportedFormatError: A text of the commit cannot be encoded.
     """
     actions = commit.actions
-    file_format = actions.format
-    if commit.operation == REPAIR:
-        file_format = max(file_format, REPAIR_FORMAT)
     if commit.sidecar is not None:
         actions = replace(actions, add=(), remove=(), purge=())
-    fields: dict[str, Any] = {
+    fields = {
+        **commit.unknown_fields,
+        **_header(commit),
+        **_topic_fields(actions),
+        **({} if commit.sidecar is None else {"sidecar": str(commit.sidecar)}),
+        **_log_fields(actions),
+    }
+    try:
+        return json.dumps(fields, ensure_ascii=False).encode()
+    except UnicodeEncodeError as exc:
+        raise UnsupportedFormatError(
+            f"commit {commit.version} ({commit.operation}): a text of it has half of a surrogate "
+            f"pair, which UTF-8 cannot encode: {exc}. Take it out"
+        ) from exc
+
+
+def _header(commit: Commit) -> dict[str, Any]:
+    """Return the fields that every commit has."""
+    file_format = commit.actions.format
+    if commit.operation == REPAIR:
+        file_format = max(file_format, REPAIR_FORMAT)
+    return {
         "format": file_format,
         "since": FIRST_VERSION[file_format],
         "version": commit.version,
@@ -80,6 +98,11 @@ def encode_commit(commit: Commit) -> bytes:
         "operation": commit.operation,
         "engine": commit.engine,
     }
+
+
+def _topic_fields(actions: Actions) -> dict[str, Any]:
+    """Return the fields of what happens to the topic as a whole, and to a writer's transactions."""
+    fields: dict[str, Any] = {}
     if actions.create_topic is not None:
         topic = actions.create_topic
         fields["createTopic"] = {"topicId": topic.topic_id, "partitions": topic.partitions}
@@ -91,9 +114,12 @@ def encode_commit(commit: Commit) -> bytes:
         fields["restore"] = restore_to_json(actions.restore)
     if actions.undelete is not None:
         fields["undeleteTopic"] = undelete_to_json(actions.undelete)
-    if commit.sidecar is not None:
-        fields["sidecar"] = str(commit.sidecar)
-    optional: dict[str, Any] = {
+    return fields
+
+
+def _log_fields(actions: Actions) -> dict[str, Any]:
+    """Return the fields of what happens to the log: its configs, offsets and segments."""
+    return {
         name: value
         for name, value in (
             ("setPartitions", actions.partitions),
@@ -115,15 +141,6 @@ def encode_commit(commit: Commit) -> bytes:
         )
         if value is not None
     }
-    try:
-        return json.dumps(
-            {**commit.unknown_fields, **fields, **optional}, ensure_ascii=False
-        ).encode()
-    except UnicodeEncodeError as exc:
-        raise UnsupportedFormatError(
-            f"commit {commit.version} ({commit.operation}): a text of it has half of a surrogate "
-            f"pair, which UTF-8 cannot encode: {exc}. Take it out"
-        ) from exc
 
 
 def _previous(commit: Commit) -> dict[str, str]:

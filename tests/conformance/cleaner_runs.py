@@ -25,6 +25,7 @@ from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
 from klog.logformat.compiled.kernel_types import LegacyKernels
 from klog.logformat.producers.producer_batch import ProducerBatch
 from klog.logformat.topic_config import parse_topic_config
+from tests.conformance.case import Case
 from tests.logformat.cleaning.cleaning_rounds import Round, cleaned, marked, next_offset, scan
 from tests.support.batch_bytes import ABORT, COMMIT, TRANSACTIONAL, Record, batch, marker
 from tests.support.broker_loader.producer_state_manager import ProducerStateManager
@@ -32,6 +33,7 @@ from tests.support.kernel_choices import with_legacy_kernels_too
 from tests.support.segment_entry import entry_of
 
 Step = tuple[Any, ...]
+ROLL: Step = ("roll",)
 DAY_MS = 86_400_000
 LONG_MAX = (1 << 63) - 1
 LARGE = LONG_MAX - DAY_MS - 1
@@ -167,6 +169,11 @@ ANSWERS: dict[str, Callable[[_Script], Any]] = {
     "count": lambda script: len(_offsets(script)),
     "magics": lambda script: [int(batches.headers["magic"][0]) for _, batches in script.batches()],
 }
+
+
+def cleaning_case(name: str, expect: list[object], *steps: Step, label: str = "") -> Case:
+    """Return a case of Kafka's tests of its cleaner: a script on one log, and its answers."""
+    return Case(f"21 {name}", log, steps, expect, label)
 
 
 def log(*steps: Step) -> list[Any]:

@@ -41,7 +41,7 @@ def started(spark: SparkSession, root: Path, checkpoint: Path) -> StreamingQuery
 
 def planners() -> dict[int, int]:
     """Return the processes that plan streams, each with its parent."""
-    found = {}
+    parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             command = (folder / "cmdline").read_bytes().split(b"\0")
@@ -49,8 +49,8 @@ def planners() -> dict[int, int]:
         except (FileNotFoundError, ProcessLookupError):
             continue
         if MODULE in command:
-            found[int(folder.name)] = int(status.partition("PPid:")[2].split()[0])
-    return found
+            parents[int(folder.name)] = int(status.partition("PPid:")[2].split()[0])
+    return parents
 
 
 def forks() -> set[int]:

@@ -84,6 +84,11 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         default=READ_COMMITTED,
         help="default: %(default)s",
     )
+    _add_past(parser)
+    _add_output(parser)
+
+
+def _add_past(parser: argparse.ArgumentParser) -> None:
     past = parser.add_mutually_exclusive_group()
     past.add_argument(
         "--as-of-version",
@@ -97,6 +102,9 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         help="the same for the last commit at or before a time: ms since 1970, now-1d, or "
         "2026-11-01T00:00:00Z",
     )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
     output = parser.add_mutually_exclusive_group()
     output.add_argument("-f", "--format", type=_usage(_format), metavar="FORMAT", help="see below")
     output.add_argument("--json", action="store_true", help="one JSON object per line")

@@ -1,4 +1,4 @@
-"""LogCleaner: what a cleaning leaves of records, producers and transactions (section 21).
+"""LogCleaner: what a cleaning leaves of records and producers (section 21).
 
 Where klog has it otherwise: a cleaning always reaches its end, for a map that is full gives up keys
 and another pass takes them; transaction indexes are not written, the markers decide.
@@ -12,7 +12,7 @@ from klog.errors import CorruptRecordError
 from tests.conformance import cleaner_runs as cleaner
 from tests.conformance import protocol_runs as runs
 from tests.conformance.case import Case, NotApplicable, Refused
-from tests.conformance.cleaner_runs import DAY_MS, LARGE, LONG_MAX, Step
+from tests.conformance.cleaner_runs import DAY_MS, LARGE, LONG_MAX, ROLL, cleaning_case
 from tests.conformance.legacy_runs import offsets
 from tests.support.batch_bytes import GZIP, Record, batch, plain
 from tests.support.legacy_bytes import wrapper
@@ -26,19 +26,6 @@ _WRAPPED = "21 testCleanCorruptMessageSet / testClientHandlingOfCorruptMessageSe
 _INNER = [Record(n, -1, b"%d" % n, b"v") for n in (7, 8, 9)]
 
 
-def _case(name: str, expect: list[object], *steps: Step, label: str = "") -> Case:
-    """Make a case of a script on one log."""
-    return Case(f"21 {name}", cleaner.log, steps, expect, label)
-
-
-_ROLL = ("roll",)
-_MARKER_KEY = b"\0\0\0\0"
-
-
-def _like_a_marker(offset: int) -> bytes:
-    return batch([Record(offset, 0, _MARKER_KEY, b"v")])
-
-
 def _large(offset: int) -> bytes:
     return batch([Record(offset, 0, b"1", bytes(1 << 20))])
 
@@ -49,93 +36,93 @@ def _wrapped(offset: int) -> bytes:
 
 
 _RECORDS = [
-    _case(
+    cleaning_case(
         "testCleanSegments",
         [[0, 2, 4, 6, 8, 10, 11, 1, 3, 5, 7, 9]],
-        *(step for n in range(0, 12, 3) for step in (("plain", n, n + 1, n + 2), _ROLL)),
+        *(step for n in range(0, 12, 3) for step in (("plain", n, n + 1, n + 2), ROLL)),
         ("plain", 1, 3, 5, 7, 9),
-        _ROLL,
+        ROLL,
         ("clean", "keys"),
     ),
-    _case(
+    cleaning_case(
         "testLargeMessage / testMessageLargerThanMaxMessageSize",
         [[1, 2]],
         ("raw", _large),
         ("raw", _large),
         ("plain", 2),
-        _ROLL,
+        ROLL,
         ("clean", "offsets"),
     ),
     # As many reads as klog's: what a broker calls invalid has no key, and is in no map.
     Case("21 testLogCleanerStats", cleaner.kept_of, (2, 0, 1, 0, 1, 0), (5, 2)),
-    _case(
+    cleaning_case(
         "testCleaningWithDeletes",
         [[1, 3, 0, 2, 4, 5, 6], [1, 3, 5, 6]],
         ("plain", 0, 1, 2, 3, 4),
-        _ROLL,
+        ROLL,
         *(("plain", key, {"value": None}) for key in (0, 2, 4)),
         ("plain", 5, 6),
-        _ROLL,
+        ROLL,
         ("clean", "keys"),
         ("clean", "keys", {"now": LONG_MAX}),
     ),
-    _case(
+    cleaning_case(
         "testCleaningWithUnkeyedMessages",
         [[[4, 5], [4, 5]]],
         ("plain", None, None),
         ("plain", None, None),
-        _ROLL,
+        ROLL,
         ("plain", 4),
         ("plain", 5),
-        _ROLL,
+        ROLL,
         ("clean", "offsets", "lasts"),
     ),
     Case(
         "21 testCleaningWithUnkeyedMessages", cleaner.kept_of, (0, None, None, 1), (3, 1), "count"
     ),
     # All of a log's keys cannot go where each one's last record stays: these have none.
-    _case(
+    cleaning_case(
         "testCleanSegmentsRetainingLastEmptyBatch",
         [[4]],
-        *(step for _ in range(4) for step in (("plain", None), _ROLL)),
+        *(step for _ in range(4) for step in (("plain", None), ROLL)),
         ("plain", None),
-        _ROLL,
+        ROLL,
         ("clean", "lasts"),
     ),
-    _case(
+    cleaning_case(
         "testCleaningWithUncleanableSection",
         [[[2, 3, 4, 5, 6, 7], [0, 2, 4]]],
         ("plain", 1),
         ("plain", 2),
-        _ROLL,
+        ROLL,
         *(("plain", key) for key in (1, 2)),
-        _ROLL,
+        ROLL,
         *(("plain", key) for key in (1, 2, 1, 2)),
         ("clean", "offsets", "per segment"),
     ),
-    _case(
+    cleaning_case(
         "testCleanTombstone",
         [[0], [0, 1], [1]],
         ("plain", 1, {"value": None, "time": 1}),
-        _ROLL,
+        ROLL,
         ("clean", "offsets", {"now": LARGE}),
         ("plain", 2),
-        _ROLL,
+        ROLL,
         ("clean", "lasts", {"now": LARGE + DAY_MS - 1, "dirty_from": 2}),
         ("clean", "offsets", {"now": LARGE + DAY_MS}),
         label="horizon",
     ),
-    _case(
+    cleaning_case(
         "testCleaningBeyondMissingOffsets",
         [[[2**31 + 5, 2**31 + 6], 2]],
         ("plain", 1),
         ("skip", 2**31),
         ("plain", 1),
-        _ROLL,
+        ROLL,
         ("skip", 2**31 + 5),
         ("plain", 1),
         ("plain", 2),
-        _ROLL,
+        ROLL,
         ("clean", "offsets", "count"),
     ),
     Case(_WRAPPED, offsets, (wrapper(_INNER, 1, GZIP, inner_magic=0),), [7, 8, 9], "read"),
@@ -143,7 +130,7 @@ _RECORDS = [
     Case(
         _WRAPPED,
         cleaner.log,
-        (("raw", _wrapped), ("plain", 1), _ROLL, ("clean", "keys", "magics")),
+        (("raw", _wrapped), ("plain", 1), ROLL, ("clean", "keys", "magics")),
         [[[0, 2, 1], [2, 2]]],
         "clean",
     ),
@@ -166,7 +153,7 @@ _RECORDS = [
 ]
 
 _PRODUCERS = [
-    _case(
+    cleaning_case(
         "testDuplicateCheckAfterCleaning",
         [
             [[2, 5, 7], [2, 3, 1, 4], [1, 3, 6, 7], {1: 2, 2: 2, 3: 1}],
@@ -179,17 +166,17 @@ _PRODUCERS = [
         ("idempotent", 1, 1, 2, 3),
         ("idempotent", 2, 3, 1, 4),
         ("idempotent", 3, 1, 4),
-        _ROLL,
+        ROLL,
         ("clean", "lasts", "keys", "offsets", "sequences"),
         ("duplicate", 1, 0, 2),
         ("duplicate", 3, 0, 1),
         ("duplicate", 2, 0, 2),
         ("idempotent", 4, 2),
-        _ROLL,
+        ROLL,
         ("clean", "lasts", "keys", "offsets", "sequences", {"dirty_from": 0}),
         ("duplicate", 1, 0, 2),
     ),
-    _case(
+    cleaning_case(
         "testLogCleanerRetainsProducerLastSequence",
         [[[1, 3, 4], {1: 0, 2: 1, 3: 0}, [0, 1], [3, 4]]],
         ("plain", 0),
@@ -197,22 +184,22 @@ _PRODUCERS = [
         ("idempotent", 2, 0),
         ("idempotent", 3, 0),
         ("idempotent", 2, 1),
-        _ROLL,
+        ROLL,
         ("clean", "lasts", "sequences", "keys", "offsets"),
     ),
-    _case(
+    cleaning_case(
         "testLogCleanerRetainsLastSequenceEvenIfTransactionAborted",
         [[[2, 3], {1: 2}, [], [3]], [[3, 5], {1: 4}, [1, 5], [3, 4, 5]]],
         ("transactional", 1, 1),
         ("transactional", 1, 2, 3),
         ("abort", 1),
-        _ROLL,
+        ROLL,
         ("clean", "lasts", "sequences", "keys", "offsets"),
         ("transactional", 1, 1, 5),
-        _ROLL,
+        ROLL,
         ("clean", "lasts", "sequences", "keys", "offsets", {"dirty_from": 0}),
     ),
-    _case(
+    cleaning_case(
         "testEmptyBatchRemovalWithSequenceReuse",
         [[[1, 3, 4, 5], [1, 2, 3, 4, 5]], [[3, 4, 5], [2, 3, 4, 5]]],
         ("transactional", 1, 1),
@@ -221,179 +208,13 @@ _PRODUCERS = [
         ("commit", 1),
         ("plain", 1),
         ("plain", 2),
-        _ROLL,
+        ROLL,
         ("clean", "offsets", "lasts"),
         ("two_pass", "offsets", "lasts"),
     ),
 ]
 
-_TRANSACTIONS = [
-    _case(
-        "testBasicTransactionAwareCleaning",
-        [[[3, 2], [3, 6, 7, 8, 9]]],
-        ("transactional", 1, 1, 2),
-        ("transactional", 2, 2, 3),
-        ("transactional", 1, 3, 4),
-        ("abort", 1),
-        ("commit", 2),
-        ("transactional", 1, 2),
-        ("commit", 1),
-        _ROLL,
-        ("clean", "keys", "offsets"),
-    ),
-    # The markers follow the range cleaned first, and still decide what was aborted.
-    _case(
-        "testCleanWithTransactionsSpanningSegments",
-        [[2, 3, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10], [2, 3, 6, 7, 8, 9, 11, 12]],
-        ("transactional", 1, 1, 2),
-        ("transactional", 3, 2, 3),
-        ("transactional", 2, 3, 4),
-        _ROLL,
-        ("transactional", 2, 5, 6),
-        ("transactional", 3, 6, 7),
-        ("transactional", 1, 7, 8),
-        ("abort", 2),
-        ("transactional", 3, 8, 9),
-        ("commit", 3),
-        ("transactional", 1, 9, 10),
-        ("abort", 1),
-        ("clean", "keys"),
-        _ROLL,
-        ("transactional", 2, 11),
-        ("transactional", 1, 12),
-        ("clean", "keys"),
-    ),
-    _case(
-        "testCommitMarkerRemoval",
-        [
-            [[1, 3, 2], [0, 2, 3, 4, 5]],
-            [[2, 1, 3], [3, 4, 5, 6, 7, 8]],
-            [[2, 1, 3], [3, 4, 5, 6, 7, 8]],
-            [[2, 1, 3], [4, 5, 6, 7, 8]],
-        ],
-        ("transactional", 1, 1),
-        ("transactional", 1, 2, 3),
-        ("commit", 1),
-        ("transactional", 1, 2),
-        ("commit", 1),
-        _ROLL,
-        ("clean", "keys", "offsets"),
-        ("transactional", 1, 1, 3),
-        ("commit", 1),
-        _ROLL,
-        ("clean", "keys", "offsets"),
-        ("clean", "keys", "offsets"),
-        ("clean", "keys", "offsets", {"now": LONG_MAX}),
-    ),
-    _case(
-        "testDeletedBatchesWithNoMessagesRead",
-        [[[2], [1, 3, 4]], [[2], [3, 4]]],
-        ("transactional", 1, 1),
-        ("abort", 1),
-        ("transactional", 1, 2),
-        ("transactional", 1, 2),
-        ("commit", 1),
-        _ROLL,
-        ("clean", "keys", "offsets"),
-        ("two_pass", "keys", "offsets"),
-    ),
-    _case(
-        "testCommitMarkerRetentionWithEmptyBatch",
-        [
-            [[2, 3], [4, 5, 6, 7], [1, 3, 4, 5, 6, 7]],
-            [[2, 3], [4, 5, 6, 7], [1, 3, 4, 5, 6, 7]],
-            [[2, 3, 1], [4, 5, 6, 7, 8, 9], [1, 4, 5, 6, 7, 8, 9]],
-            [[2, 3, 1], [5, 6, 7, 8, 9], [1, 5, 6, 7, 8, 9]],
-        ],
-        ("transactional", 1, 2, 3),
-        _ROLL,
-        ("transactional", 2, 2, 3),
-        ("commit", 2),
-        _ROLL,
-        ("plain", 2),
-        ("plain", 3),
-        ("commit", 1),
-        _ROLL,
-        ("clean", "keys", "offsets", "lasts"),
-        ("clean", "keys", "offsets", "lasts"),
-        ("transactional", 2, 1),
-        ("commit", 2),
-        _ROLL,
-        ("clean", "keys", "offsets", "lasts"),
-        ("two_pass", "keys", "offsets", "lasts"),
-    ),
-    _case(
-        "testCleanEmptyControlBatch",
-        [[[2, 3], [1, 2], [0, 1, 2]], [[2, 3], [1, 2], [0, 1, 2]]],
-        ("commit", 1),
-        ("plain", 2),
-        ("plain", 3),
-        _ROLL,
-        ("two_pass", "keys", "offsets", "lasts"),
-        ("clean", "keys", "offsets", "lasts", {"now": LONG_MAX}),
-    ),
-    _case(
-        "testCommittedTransactionSpanningSegments",
-        [[[0, 1], [0, 1]]],
-        ("transactional", 1, 1),
-        _ROLL,
-        ("commit", 1),
-        _ROLL,
-        ("two_pass", "offsets", "lasts"),
-    ),
-    _case(
-        "testAbortedTransactionSpanningSegments",
-        [[[1], [0, 1]], [[1], [0, 1]]],
-        ("transactional", 1, 1),
-        _ROLL,
-        ("abort", 1),
-        _ROLL,
-        ("two_pass", "offsets", "lasts"),
-        ("clean", "offsets", "lasts", {"now": LONG_MAX}),
-    ),
-    _case(
-        "testAbortMarkerRemoval",
-        [[[3], [3, 4, 5]], [[3], [4, 5]]],
-        ("transactional", 1, 1),
-        ("transactional", 1, 2, 3),
-        ("abort", 1),
-        ("transactional", 1, 3),
-        ("commit", 1),
-        _ROLL,
-        ("clean", "keys", "offsets"),
-        ("two_pass", "keys", "offsets"),
-    ),
-    # Of the index klog has nothing to keep: who reads the log goes by the markers that are there.
-    _case(
-        "testAbortMarkerRetentionWithEmptyBatch",
-        [
-            [[], [2], [1, 2]],
-            [[], [2], [1, 2]],
-            [[1], [2, 3], [2, 3]],
-            [[1], [3], [3]],
-        ],
-        ("transactional", 1, 2, 3),
-        ("abort", 1),
-        _ROLL,
-        ("clean", "keys", "offsets", "lasts"),
-        ("clean", "keys", "offsets", "lasts"),
-        ("transactional", 1, 1),
-        _ROLL,
-        ("clean", "keys", "offsets", "lasts"),
-        ("two_pass", "keys", "offsets", "lasts"),
-    ),
-    _case(
-        "testCleaningWithKeysConflictingWithTxnMarkerKeys",
-        [[0, 1, 2]],
-        ("transactional", 1, 1),
-        ("abort", 1),
-        ("raw", _like_a_marker),
-        _ROLL,
-        ("clean", "lasts"),
-    ),
-]
-
-CASES = [*_RECORDS, *_PRODUCERS, *_TRANSACTIONS]
+CASES = [*_RECORDS, *_PRODUCERS]
 
 _PARTIAL = (
     "A cleaning that ends where its offset map is full; klog's always reaches its end, for a full "
