@@ -189,6 +189,7 @@ def test_the_zip_holds_the_same_files_and_the_same_bytes(pyfiles: Path, tmp_path
     assert again.read_bytes() == pyfiles.read_bytes()
 
 
+@pytest.mark.full  # It builds the next PySpark. The test of a standalone cluster has a wheel, too.
 def test_the_installed_wheel_reads_a_topic_unregistered(
     wheel: Path, next_pyspark: Path, tmp_path: Path
 ) -> None:

@@ -33,7 +33,9 @@ Step: TypeAlias = tuple[str, ...]
 builds MinIO if there is Go (tests/conftest.py says so if there is none)."""
 Lane: TypeAlias = Sequence[Step]
 
-WITHOUT_JAVA = "not spark and not kafka and not stores and not package"
+UNIT = "not spark and not kafka and not stores and not package and not slow"
+SLOW = "slow and not spark and not kafka and not stores and not package"
+"""Simulations, kills and long property runs, without Java."""
 ON_SPARK = "spark and not slow and not package"
 ON_CLUSTERS = "((spark and slow) or package)"
 """Tests that start drivers and executors of their own, and kill them; installed wheels and zips."""
@@ -45,25 +47,22 @@ TEST: Sequence[Lane] = (
     [
         ("pytest", f"{ON_STORES} and not full and not minio"),
         ("pytest", f"{ON_CLUSTERS} and not full"),
+        ("pytest", f"{SLOW} and not full"),
     ],
     [("pytest", f"{ON_KAFKA} and not full")],
-    [("pytest", f"{WITHOUT_JAVA} and not full")],
+    [("pytest", f"{UNIT} and not full")],
 )
 """What the README calls: a fresh machine would spend four minutes on building MinIO."""
 CI: Sequence[Lane] = (
-    [("pytest", f"{ON_SPARK} and not full")],
+    [("pytest", f"{ON_SPARK} and not full"), ("make", "fuzz")],
     [
         ("minio",),
         ("pytest", f"{ON_STORES} and not full"),
         ("pytest", f"{ON_CLUSTERS} and not full"),
+        ("pytest", f"{SLOW} and not full"),
     ],
-    [
-        ("pytest", f"{ON_KAFKA} and not full"),
-        ("make", "scala"),
-        ("make", "fuzz"),
-        ("make", "bench-tiny"),
-    ],
-    [("make", "lint"), ("make", "types"), ("pytest", f"{WITHOUT_JAVA} and not full")],
+    [("pytest", f"{ON_KAFKA} and not full"), ("make", "scala"), ("make", "bench-tiny")],
+    [("make", "lint"), ("make", "types"), ("pytest", f"{UNIT} and not full")],
 )
 FULL: Sequence[Lane] = (
     [("pytest", ON_SPARK), ("make", "smoke-min")],
@@ -75,7 +74,7 @@ FULL: Sequence[Lane] = (
         ("make", "spark-next"),
     ],
     [("pytest", ON_KAFKA), ("make", "scala"), ("make", "bench-tiny")],
-    [("make", "lint"), ("make", "types"), ("pytest", WITHOUT_JAVA)],
+    [("make", "lint"), ("make", "types"), ("pytest", UNIT), ("pytest", SLOW)],
 )
 SLOWEST = 15
 """So many tests of each step are named with their seconds."""

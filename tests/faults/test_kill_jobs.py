@@ -50,6 +50,8 @@ VERBS = (
     Verb("adopt"),
     Verb("import-log", ("--from", "{source}"), 2),
 )
+KILLED_IN_CI = ("compact", "vacuum", "import-log")
+"""The others take their steps, and run with `make full` only."""
 
 
 def rows(first: int, age_ms: int = 0) -> pa.Table:
@@ -97,7 +99,17 @@ def read_records(root: Path) -> RecordsByPartition:
     return by_partition
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name + "-compiled" * verb.compiled)
+@pytest.mark.parametrize(
+    "verb",
+    [
+        pytest.param(
+            verb,
+            id=verb.name + "-compiled" * verb.compiled,
+            marks=() if verb.name in KILLED_IN_CI and not verb.compiled else pytest.mark.full,
+        )
+        for verb in VERBS
+    ],
+)
 def test_killed_at_each_change_of_a_name(tmp_path: Path, verb: Verb) -> None:
     """Readers see the old or new records; the next run finishes, and vacuum deletes the rest."""
     base, root = tmp_path / "base", tmp_path / "root"

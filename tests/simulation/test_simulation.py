@@ -16,7 +16,7 @@ from tests.support.project import PROJECT
 
 FEW, FIXED, MANY = 10, 200, 1000
 """Numbers of seeds that the unit tests, `make test` and `make full` run."""
-WINDOW = 200
+WINDOW = 100
 """The number of further seeds that `make test` runs, which differ for each commit."""
 SHOWN_BY = {
     "exists_then_write": 0,

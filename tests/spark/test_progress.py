@@ -18,7 +18,7 @@ import klog
 from klog.connector.progress_listener import log_progress
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("engine")]
+pytestmark = pytest.mark.spark
 
 LOGGER = "klog.progress"
 NAMES = [
@@ -57,6 +57,7 @@ def wait(condition: Callable[[], bool]) -> None:
     wait_until(condition, "an event of Spark's listener bus", TIMEOUT_SECONDS)
 
 
+@pytest.mark.usefixtures("engine")
 def test_each_micro_batch_logs_its_lag(
     spark: SparkSession, root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -39,6 +39,7 @@ def test_a_batch_and_streams_through_connect(tmp_path: Path) -> None:
         check(job)
 
 
+@pytest.mark.full
 def test_each_job_through_connect(tmp_path: Path) -> None:
     """The results are those of a single process, even without a JVM in the client."""
     upkeep_results.make_root(tmp_path / "made")

@@ -44,6 +44,7 @@ def hosts_of_python_tasks(events: Path) -> dict[str, set[str]]:
     return hosts_by_group
 
 
+@pytest.mark.full  # tests/spark_faults/test_stores.py is on both stores, too.
 def test_each_job_on_two_workers_on_s3_and_hdfs(
     cluster: Cluster, pyfiles: Path, s3_server: S3Server, hdfs: Hdfs, tmp_path: Path
 ) -> None:

@@ -24,6 +24,7 @@ def job_at(tmp_path: Path, name: str) -> Job:
     return Job(name, "stream", str(tmp_path / "root"), str(tmp_path / "rows"), checkpoint)
 
 
+@pytest.mark.full  # The next test has two drivers, too.
 def test_a_stopped_driver_resumes_after_another_has_passed_it(tmp_path: Path) -> None:
     """SIGSTOP, a second driver on the same checkpoints, SIGCONT: the first one's queries fail.
 
