@@ -18,7 +18,8 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.spark
 
 MODULE = b"pyspark.sql.streaming.python_streaming_source_runner"
-TIMEOUT_S = 60
+TIMEOUT_S = 120
+"""Spark keeps a fork that no stream has taken for a minute."""
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_streams_are_planned_by_forks_that_end_with_them(
     queries = [started(spark, root, tmp_path / name) for name in "ab"]
     new = forks() - before
     parents = planners()
-    assert len(new) == 2
+    assert len(new) >= 2
     assert len({parents[pid] for pid in new}) == 1
     for query in queries:
         query.stop()
@@ -78,8 +79,8 @@ def test_a_stream_whose_process_is_killed_fails_and_goes_on_at_a_restart(
 ) -> None:
     before = forks()
     query = started(spark, root, tmp_path / "c")
-    (pid,) = forks() - before
-    os.kill(pid, signal.SIGKILL)
+    for pid in forks() - before:
+        os.kill(pid, signal.SIGKILL)
     with pytest.raises(StreamingQueryException):
         query.awaitTermination(TIMEOUT_S)
     klog.open(root).append("t", pa.table({"value": [b"w"]}))

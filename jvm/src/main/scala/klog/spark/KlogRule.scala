@@ -62,6 +62,7 @@ final class KlogRule(session: SparkSession) extends Rule[LogicalPlan] with Loggi
   ): T =
     KlogPythonBridge.dataSourceOf(table, KlogTable.Format) match {
       case Some(dataSource) =>
+        if (isStreaming) KlogPythonBridge.prepareStream(dataSource)
         val schema = KlogPythonBridge.schemaOf(table)
         KlogRule.withValue(node, table, new KlogTable(table, dataSource, isStreaming, schema, entry))
       case None => node

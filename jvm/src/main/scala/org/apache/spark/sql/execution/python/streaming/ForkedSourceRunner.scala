@@ -4,6 +4,7 @@ import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, Data
 import java.nio.channels.{Channels, SocketChannel}
 
 import scala.jdk.CollectionConverters._
+import scala.util.Try
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.api.python.{PythonFunction, PythonWorker, PythonWorkerUtils, SpecialLengths}
@@ -17,24 +18,17 @@ import org.apache.spark.sql.types.StructType
   *
   * The rule: what is said to Python is what Spark's runner says. But Spark starts an interpreter for each
   * stream, which imports PySpark for a second before the stream starts. A daemon of Spark's has done that
-  * import, and Spark stops it with the session, as the daemons of its other workers.
+  * import, and Spark stops it with the session, as the daemons of its other workers. What a fork imports
+  * itself, it imports while the program goes from `load()` to `start()`.
   */
 final class ForkedSourceRunner(reader: PythonFunction, schema: StructType)
     extends PythonStreamingSourceRunner(reader, schema) {
   private val conf = SparkEnv.get.conf
-  private val environment = {
-    val directories = SparkEnv.get.blockManager.diskBlockManager.localDirs.map(_.getPath).mkString(",")
-    reader.envVars.asScala.toMap ++ Map(
-      "SPARK_LOCAL_DIRS" -> directories,
-      "SPARK_AUTH_SOCKET_TIMEOUT" -> conf.get(PYTHON_AUTH_SOCKET_TIMEOUT).toString,
-      "SPARK_BUFFER_SIZE" -> conf.get(BUFFER_SIZE).toString,
-      "SPARK_PYTHON_RUNTIME" -> "PYTHON_WORKER"
-    )
-  }
+  private val forks = new Forks(reader, SparkEnv.get)
   private var forked: Option[PythonWorker] = None
 
   override def init(): Unit = {
-    val (worker, _) = SparkEnv.get.createPythonWorker(reader.pythonExec, workerModule, environment, true)
+    val worker = forks.take()
     forked = Some(worker)
     try start(blocking(worker))
     catch {
@@ -45,8 +39,7 @@ final class ForkedSourceRunner(reader: PythonFunction, schema: StructType)
   }
 
   override def stop(): Unit = {
-    for (worker <- forked; env <- Option(SparkEnv.get))
-      env.destroyPythonWorker(reader.pythonExec, workerModule, environment, worker)
+    forked.foreach(forks.destroy)
     forked = None
   }
 
@@ -80,7 +73,40 @@ final class ForkedSourceRunner(reader: PythonFunction, schema: StructType)
   }
 }
 
+/** The forks for the readers of streams. Spark keeps those that are free for a minute.
+  *
+  * @param reader
+  *   says which Python, and with which environment
+  */
+private final class Forks(reader: PythonFunction, env: SparkEnv) {
+  private val module = "pyspark.sql.streaming.python_streaming_source_runner"
+  private val environment = reader.envVars.asScala.toMap ++ Map(
+    "SPARK_LOCAL_DIRS" -> env.blockManager.diskBlockManager.localDirs.map(_.getPath).mkString(","),
+    "SPARK_AUTH_SOCKET_TIMEOUT" -> env.conf.get(PYTHON_AUTH_SOCKET_TIMEOUT).toString,
+    "SPARK_BUFFER_SIZE" -> env.conf.get(BUFFER_SIZE).toString,
+    "SPARK_PYTHON_RUNTIME" -> "PYTHON_WORKER"
+  )
+
+  def take(): PythonWorker = env.createPythonWorker(reader.pythonExec, module, environment, true)._1
+
+  def free(worker: PythonWorker): Unit =
+    env.releasePythonWorker(reader.pythonExec, module, environment, worker)
+
+  def destroy(worker: PythonWorker): Unit =
+    env.destroyPythonWorker(reader.pythonExec, module, environment, worker)
+}
+
 object ForkedSourceRunner {
+
+  /** Has a fork made for a stream that will start soon. It returns at once; what fails will fail again when
+    * the stream starts, and is told then.
+    */
+  def prepare(reader: PythonFunction): Unit = {
+    val forks = new Forks(reader, SparkEnv.get)
+    val thread = new Thread(() => Try(forks.free(forks.take())), "klog-stream-process")
+    thread.setDaemon(true)
+    thread.start()
+  }
 
   /** Throws if Spark's runner lacks what is used here.
     *
@@ -93,7 +119,8 @@ object ForkedSourceRunner {
     classOf[PythonWorker].getMethod("selectionKey")
     val (text, environment) = (classOf[String], classOf[Map[_, _]])
     classOf[SparkEnv].getMethod("createPythonWorker", text, text, environment, classOf[Boolean])
-    classOf[SparkEnv].getMethod("destroyPythonWorker", text, text, environment, classOf[PythonWorker])
+    for (method <- Seq("releasePythonWorker", "destroyPythonWorker"))
+      classOf[SparkEnv].getMethod(method, text, text, environment, classOf[PythonWorker])
   }
 
   private def setter(name: String, value: Class[_]) = {

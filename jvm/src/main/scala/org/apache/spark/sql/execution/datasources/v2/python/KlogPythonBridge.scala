@@ -127,6 +127,10 @@ object KlogPythonBridge {
     }
   }
 
+  /** Has the Python process of a stream made before the stream starts. */
+  def prepareStream(dataSource: PythonDataSourceV2): Unit =
+    ForkedSourceRunner.prepare(dataSource.source.createPythonFunction(Array.emptyByteArray))
+
   /** Returns Python's scan of a stream by another data source, whose reader is in a fork of a warm process.
     *
     * @param pickled
