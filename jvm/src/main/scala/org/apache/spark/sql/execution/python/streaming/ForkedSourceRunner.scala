@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.python.streaming
 
 import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream}
+import java.lang.invoke.{MethodHandles, MethodType}
 import java.nio.channels.{Channels, SocketChannel}
 
 import scala.jdk.CollectionConverters._
@@ -117,10 +118,15 @@ object ForkedSourceRunner {
     setter("dataOut", classOf[DataOutputStream])
     setter("dataIn", classOf[DataInputStream])
     classOf[PythonWorker].getMethod("selectionKey")
-    val (text, environment) = (classOf[String], classOf[Map[_, _]])
-    classOf[SparkEnv].getMethod("createPythonWorker", text, text, environment, classOf[Boolean])
-    for (method <- Seq("releasePythonWorker", "destroyPythonWorker"))
-      classOf[SparkEnv].getMethod(method, text, text, environment, classOf[PythonWorker])
+    // `getMethod` would load the classes of all methods of SparkEnv, which pip's Spark 4.3 does not have.
+    def find(name: String, returned: Class[_], last: Class[_]): Unit = {
+      val signature =
+        MethodType.methodType(returned, classOf[String], classOf[String], classOf[Map[_, _]], last)
+      MethodHandles.lookup.findVirtual(classOf[SparkEnv], name, signature)
+    }
+    find("createPythonWorker", classOf[(_, _)], classOf[Boolean])
+    find("releasePythonWorker", classOf[Unit], classOf[PythonWorker])
+    find("destroyPythonWorker", classOf[Unit], classOf[PythonWorker])
   }
 
   private def setter(name: String, value: Class[_]) = {
