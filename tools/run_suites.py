@@ -34,6 +34,7 @@ builds MinIO if there is Go (tests/conftest.py says so if there is none)."""
 Lane: TypeAlias = Sequence[Step]
 
 UNIT = "not spark and not kafka and not stores and not package and not slow"
+"""Quick tests, without Java."""
 SLOW = "slow and not spark and not kafka and not stores and not package"
 """Simulations, kills and long property runs, without Java."""
 ON_SPARK = "spark and not slow and not package"

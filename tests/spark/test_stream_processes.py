@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import klog
@@ -18,8 +21,7 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.spark
 
 MODULE = b"pyspark.sql.streaming.python_streaming_source_runner"
-TIMEOUT_S = 120
-"""Spark keeps a fork that no stream has taken for a minute."""
+TIMEOUT_SECONDS = 60
 
 
 @pytest.fixture
@@ -30,18 +32,42 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def started(spark: SparkSession, root: Path, checkpoint: Path) -> StreamingQuery:
-    """Return a stream that has read what there is."""
+@pytest.fixture(autouse=True)
+def _without_forks(spark: SparkSession) -> Iterator[None]:
+    """Begin and end without a fork: Spark keeps one that no stream has taken for a minute."""
+    kill_forks(spark)
+    yield
+    kill_forks(spark)
+
+
+def kill_forks(spark: SparkSession) -> None:
+    for pid in forks(spark):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not forks(spark), "the forks to end", TIMEOUT_SECONDS)
+
+
+def load(spark: SparkSession, root: Path, engine: str = "jvm") -> DataFrame:
+    """Load the topic as a stream, and wait until there is one fork more."""
+    before = forks(spark)
     reader = spark.readStream.format("klog").option("startingOffsets", "earliest")
-    frame = reader.option("subscribe", "t").option("engine", "jvm").load(str(root))
+    frame = reader.option("subscribe", "t").option("engine", engine).load(str(root))
+    wait_until(lambda: forks(spark) - before, "a fork for the stream", TIMEOUT_SECONDS)
+    time.sleep(1)  # It is made; a moment later it is free.
+    return frame
+
+
+def start(frame: DataFrame, checkpoint: Path) -> StreamingQuery:
+    """Start a stream that has read what there is when this returns."""
     writer = frame.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
     query = writer.start()
     query.processAllAvailable()
     return query
 
 
-def planners() -> dict[int, int]:
-    """Return the processes that plan streams, each with its parent."""
+def forks(spark: SparkSession) -> set[int]:
+    """Return the processes of this session that plan streams, or wait for one."""
+    session: Any = spark
+    java: int = session._jvm.java.lang.ProcessHandle.current().pid()
     parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -51,39 +77,50 @@ def planners() -> dict[int, int]:
             continue
         if MODULE in command:
             parents[int(folder.name)] = int(status.partition("PPid:")[2].split()[0])
-    return parents
+    return {pid for pid, parent in parents.items() if parents.get(parent) == java}
 
 
-def forks() -> set[int]:
-    """Return the processes whose parent is such a process, too: the daemon."""
-    processes = planners()
-    return {pid for pid, parent in processes.items() if parent in processes}
-
-
-def test_streams_are_planned_by_forks_that_end_with_them(
-    spark: SparkSession, root: Path, tmp_path: Path
+@pytest.mark.parametrize("engine", ["jvm", "python"])
+def test_a_stream_takes_the_fork_of_its_load_and_ends_it(
+    spark: SparkSession, root: Path, tmp_path: Path, engine: str
 ) -> None:
-    before = forks()
-    queries = [started(spark, root, tmp_path / name) for name in "ab"]
-    new = forks() - before
-    parents = planners()
-    assert len(new) >= 2
-    assert len({parents[pid] for pid in new}) == 1
+    queries, expected = [], set()
+    for name in "ab":
+        frame = load(spark, root, engine)
+        expected = forks(spark)
+        queries.append(start(frame, tmp_path / name))
+        assert forks(spark) == expected
+    assert len(expected) == len(queries)
     for query in queries:
         query.stop()
-    wait_until(lambda: not forks() & new, "the processes of both streams to end", TIMEOUT_S)
+    wait_until(lambda: not forks(spark), "the processes of both streams to end", TIMEOUT_SECONDS)
+
+
+def test_a_stream_that_is_stopped_while_it_starts_leaves_the_others_alone(
+    spark: SparkSession, root: Path, tmp_path: Path
+) -> None:
+    running = start(load(spark, root), tmp_path / "running")
+    frame = load(spark, root)
+    for number in range(10):
+        writer = frame.writeStream.format("noop")
+        query = writer.option("checkpointLocation", str(tmp_path / str(number))).start()
+        time.sleep(number / 20)
+        query.stop()
+    klog.open(root).append("t", pa.table({"value": [b"w"]}))
+    running.processAllAvailable()
+    assert running.lastProgress["sources"][0]["metrics"]["engine"] == "jvm"
+    running.stop()
 
 
 def test_a_stream_whose_process_is_killed_fails_and_goes_on_at_a_restart(
     spark: SparkSession, root: Path, tmp_path: Path
 ) -> None:
-    before = forks()
-    query = started(spark, root, tmp_path / "c")
-    for pid in forks() - before:
-        os.kill(pid, signal.SIGKILL)
+    query = start(load(spark, root), tmp_path / "c")
+    (pid,) = forks(spark)
+    os.kill(pid, signal.SIGKILL)
     with pytest.raises(StreamingQueryException):
-        query.awaitTermination(TIMEOUT_S)
+        query.awaitTermination(TIMEOUT_SECONDS)
     klog.open(root).append("t", pa.table({"value": [b"w"]}))
-    again = started(spark, root, tmp_path / "c")
-    assert [row["numInputRows"] for row in again.recentProgress if row["numInputRows"]] == [1]
-    again.stop()
+    restarted = start(load(spark, root), tmp_path / "c")
+    assert [row["numInputRows"] for row in restarted.recentProgress if row["numInputRows"]] == [1]
+    restarted.stop()

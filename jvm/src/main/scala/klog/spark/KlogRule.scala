@@ -33,6 +33,7 @@ final class KlogRule(session: SparkSession) extends Rule[LogicalPlan] with Loggi
       replaced(relation, relation.table, entryOf(relation.catalog, relation.identifier))
     case relation: StreamingRelationV2 =>
       val entry = entryOf(relation.catalog, relation.identifier)
+      KlogPythonBridge.dataSourceOf(relation.table, KlogTable.Format).foreach(KlogPythonBridge.prepareStream)
       replaced(relation, relation.table, entry, isStreaming = true)
     case command: ResolvedTable => described(command)
     case write: V2WriteCommand =>
@@ -62,7 +63,6 @@ final class KlogRule(session: SparkSession) extends Rule[LogicalPlan] with Loggi
   ): T =
     KlogPythonBridge.dataSourceOf(table, KlogTable.Format) match {
       case Some(dataSource) =>
-        if (isStreaming) KlogPythonBridge.prepareStream(dataSource)
         val schema = KlogPythonBridge.schemaOf(table)
         KlogRule.withValue(node, table, new KlogTable(table, dataSource, isStreaming, schema, entry))
       case None => node

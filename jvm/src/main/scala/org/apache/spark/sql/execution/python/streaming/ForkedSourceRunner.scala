@@ -3,33 +3,35 @@ package org.apache.spark.sql.execution.python.streaming
 import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream}
 import java.lang.invoke.{MethodHandles, MethodType}
 import java.nio.channels.{Channels, SocketChannel}
+import java.util.concurrent.{ExecutionException, FutureTask}
 
 import scala.jdk.CollectionConverters._
 import scala.util.Try
+import scala.util.control.NonFatal
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.api.python.{PythonFunction, PythonWorker, PythonWorkerUtils, SpecialLengths}
 import org.apache.spark.internal.config.BUFFER_SIZE
-import org.apache.spark.internal.config.Python.PYTHON_AUTH_SOCKET_TIMEOUT
+import org.apache.spark.internal.config.Python.{PYTHON_AUTH_SOCKET_TIMEOUT, PYTHON_USE_DAEMON}
 import org.apache.spark.sql.errors.QueryCompilationErrors
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
 /** The Python process of a stream's reader, forked from a daemon of Spark's.
   *
-  * The rule: what is said to Python is what Spark's runner says. But Spark starts an interpreter for each
-  * stream, which imports PySpark for a second before the stream starts. A daemon of Spark's has done that
-  * import, and Spark stops it with the session, as the daemons of its other workers. What a fork imports
-  * itself, it imports while the program goes from `load()` to `start()`.
+  * The rule: Python gets what Spark's runner sends. But Spark starts an interpreter for each stream, which
+  * imports PySpark for a second before the stream starts. A daemon of Spark's has done that import, and ends
+  * with the Spark context, as the daemons of its other workers. What a fork imports itself, it imports while
+  * the program goes from `load()` to `start()`.
   */
 final class ForkedSourceRunner(reader: PythonFunction, schema: StructType)
     extends PythonStreamingSourceRunner(reader, schema) {
-  private val conf = SparkEnv.get.conf
-  private val forks = new Forks(reader, SparkEnv.get)
+  private val env = SparkEnv.get
+  private val forks = new Forks(reader, env)
   private var forked: Option[PythonWorker] = None
 
   override def init(): Unit = {
-    val worker = forks.take()
+    val worker = createUninterrupted()
     forked = Some(worker)
     try start(blocking(worker))
     catch {
@@ -39,14 +41,31 @@ final class ForkedSourceRunner(reader: PythonFunction, schema: StructType)
     }
   }
 
-  override def stop(): Unit = {
-    forked.foreach(forks.destroy)
+  override def stop(): Unit = for (worker <- forked) {
     forked = None
+    try forks.destroy(worker)
+    catch { case NonFatal(exc) => logError("The Python process of a stream could not be killed", exc) }
+    finally worker.stop()
   }
 
-  /** Hands the reader to a worker, and lets Spark's methods talk to it. */
+  /** Creates the fork on another thread: if Spark is interrupted meanwhile, which is how a stream is stopped, it
+    * ends the daemon, and with it the processes of all streams.
+    */
+  private def createUninterrupted(): PythonWorker = {
+    val creation = new FutureTask[PythonWorker](() => forks.create())
+    Forks.runInBackground(creation.run())
+    try creation.get()
+    catch {
+      case exc: InterruptedException =>
+        Forks.runInBackground(Try(forks.destroy(creation.get())))
+        throw exc
+      case exc: ExecutionException => throw exc.getCause
+    }
+  }
+
+  /** Sends the reader to a worker, and lets Spark's methods talk to it. */
   private def start(channel: SocketChannel): Unit = {
-    val bufferSize = conf.get(BUFFER_SIZE)
+    val bufferSize = env.conf.get(BUFFER_SIZE)
     val out = new DataOutputStream(new BufferedOutputStream(Channels.newOutputStream(channel), bufferSize))
     PythonWorkerUtils.writePythonVersion(reader.pythonVer, out)
     PythonWorkerUtils.writeSparkFiles(Some("streaming_job"), reader.pythonIncludes.asScala.toSet, out)
@@ -65,7 +84,7 @@ final class ForkedSourceRunner(reader: PythonFunction, schema: StructType)
     ForkedSourceRunner.setter("dataIn", classOf[DataInputStream]).invoke(this, in)
   }
 
-  /** Returns the channel to a worker as Spark's runner of a stream wants it; Spark selects on those of forks. */
+  /** Returns the channel to a worker without the selector that Spark uses for forks: its runner blocks. */
   private def blocking(worker: PythonWorker): SocketChannel = {
     worker.selectionKey.cancel()
     worker.selector.close()
@@ -88,40 +107,64 @@ private final class Forks(reader: PythonFunction, env: SparkEnv) {
     "SPARK_PYTHON_RUNTIME" -> "PYTHON_WORKER"
   )
 
-  def take(): PythonWorker = env.createPythonWorker(reader.pythonExec, module, environment, true)._1
+  def create(): PythonWorker = env.createPythonWorker(reader.pythonExec, module, environment, true)._1
 
-  def free(worker: PythonWorker): Unit =
+  def release(worker: PythonWorker): Unit =
     env.releasePythonWorker(reader.pythonExec, module, environment, worker)
 
   def destroy(worker: PythonWorker): Unit =
     env.destroyPythonWorker(reader.pythonExec, module, environment, worker)
 }
 
-object ForkedSourceRunner {
-
-  /** Has a fork made for a stream that will start soon. It returns at once; what fails will fail again when
-    * the stream starts, and is told then.
-    */
-  def prepare(reader: PythonFunction): Unit = {
-    val forks = new Forks(reader, SparkEnv.get)
-    val thread = new Thread(() => Try(forks.free(forks.take())), "klog-stream-process")
+private object Forks {
+  def runInBackground(work: => Unit): Unit = {
+    val thread = new Thread(() => work, "klog-stream-process")
     thread.setDaemon(true)
     thread.start()
   }
+}
 
-  /** Throws if Spark's runner lacks what is used here.
+object ForkedSourceRunner {
+
+  /** Returns whether Spark forks Python processes here. */
+  def isPossible: Boolean =
+    Option(SparkEnv.get).exists(_.conf.get(PYTHON_USE_DAEMON)) &&
+      !System.getProperty("os.name").startsWith("Windows")
+
+  /** Creates a fork for a stream that will start soon. It returns at once. What fails will fail again when the
+    * stream starts, and is an error then.
+    */
+  def prepare(reader: PythonFunction): Unit = if (isPossible) {
+    val env = SparkEnv.get
+    Forks.runInBackground {
+      Try {
+        val forks = new Forks(reader, env)
+        forks.release(forks.create())
+      }
+    }
+  }
+
+  /** Throws if Spark lacks what is used here.
     *
     * @throws ReflectiveOperationException
     *   if a method is missing
     */
   def probe(): Unit = {
-    setter("dataOut", classOf[DataOutputStream])
-    setter("dataIn", classOf[DataInputStream])
-    classOf[PythonWorker].getMethod("selectionKey")
+    val (text, out, in) = (classOf[String], classOf[DataOutputStream], classOf[DataInputStream])
+    classOf[PythonStreamingSourceRunner].getConstructor(classOf[PythonFunction], classOf[StructType])
+    setter("dataOut", out)
+    setter("dataIn", in)
+    Seq("selectionKey", "selector", "channel").foreach(classOf[PythonWorker].getMethod(_))
+    val utils = PythonWorkerUtils.getClass
+    utils.getMethod("writePythonVersion", text, out)
+    utils.getMethod("writeSparkFiles", classOf[Option[_]], classOf[Set[_]], out)
+    utils.getMethod("writePythonFunction", classOf[PythonFunction], out)
+    utils.getMethod("writeUTF", text, out)
+    utils.getMethod("readUTF", in)
     // `getMethod` would load the classes of all methods of SparkEnv, which pip's Spark 4.3 does not have.
-    def find(name: String, returned: Class[_], last: Class[_]): Unit = {
+    def find(name: String, result: Class[_], lastParameter: Class[_]): Unit = {
       val signature =
-        MethodType.methodType(returned, classOf[String], classOf[String], classOf[Map[_, _]], last)
+        MethodType.methodType(result, classOf[String], classOf[String], classOf[Map[_, _]], lastParameter)
       MethodHandles.lookup.findVirtual(classOf[SparkEnv], name, signature)
     }
     find("createPythonWorker", classOf[(_, _)], classOf[Boolean])

@@ -4,12 +4,13 @@ import org.apache.spark.sql.connector.catalog.{SupportsRead, Table}
 import org.apache.spark.sql.connector.read.{InputPartition, Scan}
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Utils
-import org.apache.spark.sql.execution.python.streaming.ForkedSourceRunner
+import org.apache.spark.sql.execution.python.streaming.{ForkedSourceRunner, PythonStreamingSourceRunner}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** The one place that touches the classes of Spark's Python data source.
+/** The place that touches the classes of Spark's Python data source, with `ForkedSourceRunner`.
   *
   * They are not public, so this file lies in their package. Their signatures are the same in Spark 4.2.0
   * to 4.3.0; `klog.spark.SparkVersions` lets nothing else get here.
@@ -46,6 +47,20 @@ object KlogPythonBridge {
     )
     classOf[UserDefinedPythonDataSource].getMethod("createPythonFunction", classOf[Array[Byte]])
     classOf[PythonStreamingInputPartition].getMethod("pickedPartition")
+    classOf[PythonScan].getConstructor(
+      source,
+      text,
+      schema,
+      options,
+      classOf[Array[Filter]]
+    )
+    classOf[PythonMicroBatchStreamWithTriggerAvailableNow].getConstructor(
+      source,
+      text,
+      schema,
+      options,
+      classOf[PythonStreamingSourceRunner]
+    )
     ForkedSourceRunner.probe()
     DataSourceV2Utils.getClass.getMethod("getTableProvider", text, classOf[SQLConf])
   }
@@ -127,7 +142,7 @@ object KlogPythonBridge {
     }
   }
 
-  /** Has the Python process of a stream made before the stream starts. */
+  /** Starts the Python process of a stream before the stream starts. */
   def prepareStream(dataSource: PythonDataSourceV2): Unit =
     ForkedSourceRunner.prepare(dataSource.source.createPythonFunction(Array.emptyByteArray))
 
@@ -147,11 +162,13 @@ object KlogPythonBridge {
   ): Scan = {
     val planner = copyOf(dataSource, name, PythonDataSourceCreationResult(pickled, schema))
     new PythonScan(planner, name, schema, options, Array.empty) {
-      override def toMicroBatchStream(checkpoint: String): MicroBatchStream = {
-        val runner = new ForkedSourceRunner(planner.source.createPythonFunction(pickled), schema)
-        runner.init()
-        new PythonMicroBatchStreamWithTriggerAvailableNow(planner, name, schema, options, runner)
-      }
+      override def toMicroBatchStream(checkpoint: String): MicroBatchStream =
+        if (!ForkedSourceRunner.isPossible) super.toMicroBatchStream(checkpoint)
+        else {
+          val runner = new ForkedSourceRunner(planner.source.createPythonFunction(pickled), schema)
+          runner.init()
+          new PythonMicroBatchStreamWithTriggerAvailableNow(planner, name, schema, options, runner)
+        }
     }
   }
 
