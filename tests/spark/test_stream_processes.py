@@ -108,7 +108,8 @@ def test_a_stream_that_is_stopped_while_it_starts_leaves_the_others_alone(
         query.stop()
     klog.open(root).append("t", pa.table({"value": [b"w"]}))
     running.processAllAvailable()
-    assert running.lastProgress["sources"][0]["metrics"]["engine"] == "jvm"
+    progress: Any = running.lastProgress
+    assert progress["sources"][0]["metrics"]["engine"] == "jvm"
     running.stop()
 
 
