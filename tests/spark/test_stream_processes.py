@@ -68,6 +68,12 @@ def forks(spark: SparkSession) -> set[int]:
     """Return the processes of this session that plan streams, or wait for one."""
     session: Any = spark
     java: int = session._jvm.java.lang.ProcessHandle.current().pid()
+    parents = planners()
+    return {pid for pid, parent in parents.items() if parents.get(parent) == java}
+
+
+def planners() -> dict[int, int]:
+    """Return the processes that plan streams, their daemons among them, with their parents."""
     parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -77,7 +83,7 @@ def forks(spark: SparkSession) -> set[int]:
             continue
         if MODULE in command:
             parents[int(folder.name)] = int(status.partition("PPid:")[2].split()[0])
-    return {pid for pid, parent in parents.items() if parents.get(parent) == java}
+    return parents
 
 
 @pytest.mark.parametrize("engine", ["jvm", "python"])
@@ -99,17 +105,25 @@ def test_a_stream_takes_the_fork_of_its_load_and_ends_it(
 def test_a_stream_that_is_stopped_while_it_starts_leaves_the_others_alone(
     spark: SparkSession, root: Path, tmp_path: Path
 ) -> None:
+    """The daemon is stopped meanwhile, so that it is at the fork that the stream is interrupted."""
     running = start(load(spark, root), tmp_path / "running")
+    used = forks(spark)
     frame = load(spark, root)
-    for number in range(10):
-        writer = frame.writeStream.format("noop")
-        query = writer.option("checkpointLocation", str(tmp_path / str(number))).start()
-        time.sleep(number / 20)
+    for pid in forks(spark) - used:
+        os.kill(pid, signal.SIGKILL)
+    (daemon,) = {planners()[pid] for pid in used}
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
+        query = writer.start()
+        time.sleep(5)
         query.stop()
+    finally:
+        os.kill(daemon, signal.SIGCONT)
+    wait_until(lambda: forks(spark) == used, "the late fork to end", TIMEOUT_SECONDS)
     klog.open(root).append("t", pa.table({"value": [b"w"]}))
     running.processAllAvailable()
-    progress: Any = running.lastProgress
-    assert progress["sources"][0]["metrics"]["engine"] == "jvm"
+    assert sum(row["numInputRows"] for row in running.recentProgress) == 2
     running.stop()
 
 
