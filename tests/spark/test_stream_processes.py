@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.spark
 
 MODULE = b"pyspark.sql.streaming.python_streaming_source_runner"
+FORKING_THREAD = "klog-stream-process"
 TIMEOUT_SECONDS = 60
 
 
@@ -47,12 +47,12 @@ def kill_forks(spark: SparkSession) -> None:
 
 
 def load(spark: SparkSession, root: Path, engine: str = "jvm") -> DataFrame:
-    """Load the topic as a stream, and wait until there is one fork more."""
+    """Load the topic as a stream, and wait until there is one fork more, which is free."""
     before = forks(spark)
     reader = spark.readStream.format("klog").option("startingOffsets", "earliest")
     frame = reader.option("subscribe", "t").option("engine", engine).load(str(root))
     wait_until(lambda: forks(spark) - before, "a fork for the stream", TIMEOUT_SECONDS)
-    time.sleep(1)  # It is made; a moment later it is free.
+    wait_until(lambda: not is_forking(spark), "the fork to be free", TIMEOUT_SECONDS)
     return frame
 
 
@@ -70,6 +70,13 @@ def forks(spark: SparkSession) -> set[int]:
     java: int = session._jvm.java.lang.ProcessHandle.current().pid()
     parents = planners()
     return {pid for pid, parent in parents.items() if parents.get(parent) == java}
+
+
+def is_forking(spark: SparkSession) -> bool:
+    """Return whether the jar waits for a fork."""
+    session: Any = spark
+    threads = session._jvm.java.lang.Thread.getAllStackTraces().keySet()
+    return any(thread.getName() == FORKING_THREAD for thread in threads)
 
 
 def planners() -> dict[int, int]:
@@ -116,7 +123,7 @@ def test_a_stream_that_is_stopped_while_it_starts_leaves_the_others_alone(
     try:
         writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
         query = writer.start()
-        time.sleep(5)
+        wait_until(lambda: is_forking(spark), "the stream to be at its fork", TIMEOUT_SECONDS)
         query.stop()
     finally:
         os.kill(daemon, signal.SIGCONT)
