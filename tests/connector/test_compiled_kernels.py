@@ -142,7 +142,9 @@ def load_in_a_process(path: Path, loader: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("loader", LOADERS)
+@pytest.mark.parametrize(
+    "loader", [LOADERS[0], *(pytest.param(name, marks=pytest.mark.full) for name in LOADERS[1:])]
+)
 def test_a_zip_needs_no_place_for_compiled_code(tmp_path: Path, loader: str) -> None:
     archive = tmp_path / "klog.zip"
     subprocess.run([sys.executable, PROJECT / "tools" / "pyfiles.py", archive], check=True)

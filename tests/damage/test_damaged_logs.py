@@ -42,8 +42,13 @@ from tests.damage.damage_tables import ANSWERED, DAMAGED_BATCHES, LENGTH, REFUSE
 from tests.support.project import PROJECT
 
 
-def of(cases: list[Case]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "-"))
+def of(cases: list[Case], often: int = 1) -> pytest.MarkDecorator:
+    """Run a test for cases; of as many as `often` says, all but one run with `make full` only."""
+    marked = [
+        pytest.param(case, marks=pytest.mark.full if number % often else ())
+        for number, case in enumerate(cases)
+    ]
+    return pytest.mark.parametrize("case", marked, ids=lambda case: case.name.replace(" ", "-"))
 
 
 @of(REFUSED)
@@ -72,7 +77,7 @@ def test_the_rows_are_the_right_ones(case: Case, tmp_path: Path) -> None:
     assert read_both(directory) == expected
 
 
-@of([case for case in ANSWERED if case.expected is not nothing])
+@of([case for case in ANSWERED if case.expected is not nothing], often=4)
 def test_parts_of_the_rows_in_many_slices(case: Case, tmp_path: Path) -> None:
     directory, spot = case.damaged(tmp_path)
     assert not isinstance(case.expected, Refused)

@@ -14,9 +14,9 @@ from tests.simulation.run_seed import run
 from tests.simulation.world import ViolationError
 from tests.support.project import PROJECT
 
-FEW, FIXED, MANY = 10, 200, 1000
+FEW, FIXED, MANY = 10, 120, 1000
 """Numbers of seeds that the unit tests, `make test` and `make full` run."""
-WINDOW = 100
+WINDOW = 50
 """The number of further seeds that `make test` runs, which differ for each commit."""
 SHOWN_BY = {
     "exists_then_write": 0,

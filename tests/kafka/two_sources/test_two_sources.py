@@ -35,21 +35,18 @@ CASES: tuple[Case, ...] = (
     *VALUES, *TRANSACTIONS, *TASKS, *LIMITS,
 )  # fmt: skip
 STREAMS = [case for case in CASES if case.trigger != BATCH]
+OFTEN = [*(case for case in CASES if case.trigger == BATCH), *STREAMS[::4]]
 SOME_CASES = [
-    pytest.param(case, id=case.name, marks=pytest.mark.full if case in STREAMS[1::2] else ())
+    pytest.param(case, id=case.name, marks=() if case in OFTEN else pytest.mark.full)
     for case in CASES
 ]
-"""A stream takes seconds: every second one runs with `make full` only."""
+"""A stream takes seconds: three of four run with `make full` only."""
 ROOT_CASES = [
-    pytest.param(
-        case,
-        id=case.name,
-        marks=pytest.mark.full if case in STREAMS and case not in STREAMS[::4] else (),
-    )
+    pytest.param(case, id=case.name, marks=() if case in OFTEN[::3] else pytest.mark.full)
     for case in CASES
     if OPEN not in str(case.options)
 ]
-"""A klog root has no open transactions: import-log ends them. Every fourth stream runs in CI."""
+"""A klog root has no open transactions: import-log ends them. Every third case runs in CI."""
 CREATED_AGAIN_UNDER_A_STREAM = "a topic created again under a stream, loss allowed"
 """Kafka's source reads such a topic from its start only if it polled while there was none. klog
 always does."""

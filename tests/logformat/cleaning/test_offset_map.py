@@ -181,7 +181,7 @@ def test_more_memory_holds_more_keys(make_map: MakeMap) -> None:
 @BOTH
 @pytest.mark.parametrize("max_bytes", [2 << 20, 5 << 20])
 @pytest.mark.parametrize("twins", [0, 1, 1000], ids="{} keys that differ in a low bit".format)
-@pytest.mark.parametrize("step", [1, 4000, 400_000])
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.full), 4000, 400_000])
 def test_map_keeps_to_its_memory(make_map: MakeMap, max_bytes: int, twins: int, step: int) -> None:
     """While it grows, drops keys and is searched; the arguments do not count."""
     count = 400_000 if step > 1 else 40_000  # Calls of one row are slow.

@@ -67,7 +67,7 @@ def checked(cache: Path, *command: str) -> str:
 
 
 def test_no_input_leads_out_of_what_a_loop_was_given(tmp_path: Path) -> None:
-    assert "were whole" in checked(tmp_path, "tests.logformat.compiled.damaged_batches", "1500")
+    assert "were whole" in checked(tmp_path, "tests.logformat.compiled.damaged_batches", "400")
 
 
 def test_no_key_leads_out_of_a_table(tmp_path: Path) -> None:
