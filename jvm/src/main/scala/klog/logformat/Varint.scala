@@ -36,6 +36,41 @@ object Varint {
     }
   }
 
+  /** Returns how many bytes a number takes. */
+  def size(value: Int): Int = (31 - Integer.numberOfLeadingZeros(zigZag(value) | 1)) / 7 + 1
+
+  def sizeOfLong(value: Long): Int = (63 - java.lang.Long.numberOfLeadingZeros(zigZagLong(value) | 1)) / 7 + 1
+
+  /** Writes a varint.
+    *
+    * @return
+    *   the position after it
+    */
+  def write(data: Array[Byte], at: Int, value: Int): Int = {
+    var raw = zigZag(value)
+    var position = at
+    while ((raw & ~0x7f) != 0) {
+      data(position) = (raw | 0x80).toByte
+      raw >>>= 7
+      position += 1
+    }
+    data(position) = raw.toByte
+    position + 1
+  }
+
+  /** Writes a varlong; returns the position after it. */
+  def writeLong(data: Array[Byte], at: Int, value: Long): Int = {
+    var raw = zigZagLong(value)
+    var position = at
+    while ((raw & ~0x7fL) != 0) {
+      data(position) = (raw | 0x80).toByte
+      raw >>>= 7
+      position += 1
+    }
+    data(position) = raw.toByte
+    position + 1
+  }
+
   private def readMoreOfLong(data: Array[Byte], at: Int): Long = {
     var raw = 0L
     var shift = 0
@@ -73,6 +108,10 @@ object Varint {
     raw |= (byte & 0x7f) << shift
     pack(position + 1, decoded(raw))
   }
+
+  private def zigZag(value: Int): Int = (value << 1) ^ (value >> 31)
+
+  private def zigZagLong(value: Long): Long = (value << 1) ^ (value >> 63)
 
   private def decoded(raw: Int): Int = (raw >>> 1) ^ -(raw & 1)
 

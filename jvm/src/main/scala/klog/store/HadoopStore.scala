@@ -1,14 +1,23 @@
 package klog.store
 
-import java.io.{FileNotFoundException, InterruptedIOException}
+import java.io.{FileNotFoundException, InterruptedIOException, IOException}
 import java.net.{SocketTimeoutException, URI}
 import java.nio.channels.ClosedByInterruptException
+import java.util.EnumSet
 import java.util.concurrent.{ConcurrentHashMap, ExecutionException}
 
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, Path}
+import org.apache.hadoop.fs.{
+  CreateFlag,
+  FileSystem,
+  FSDataInputStream,
+  FSDataOutputStream,
+  Path,
+  StreamCapabilities
+}
+import org.apache.hadoop.fs.permission.FsPermission
 
 /** A store that Hadoop has a file system for: HDFS, WebHDFS, and S3 if the user's `hadoop-aws` is there.
   *
@@ -16,7 +25,7 @@ import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, Path}
   * the bytes once. Hadoop says when a file was changed, and not which file it is: the planner hands out only
   * files that commits name.
   */
-final class HadoopStore(fileSystem: FileSystem) extends SegmentStore {
+final class HadoopStore(fileSystem: FileSystem) extends WritableSegmentStore {
   import HadoopStore._
 
   override def open(path: String, sizeBytes: Long): SegmentFile = {
@@ -30,6 +39,64 @@ final class HadoopStore(fileSystem: FileSystem) extends SegmentStore {
       try builder.build().get()
       catch { case exc: ExecutionException => throw exc.getCause }
     new HadoopFile(stream, size)
+  }
+
+  /** S3 has a file when its last byte was sent. On HDFS a temporary file, synced to the disks of its
+    * DataNodes, takes the name: a client that is killed would leave a torn one.
+    */
+  override def put(path: String, chunks: Iterator[Array[Byte]]): Unit = {
+    val file = hadoopPath(path)
+    if (fileSystem.getScheme == "s3a") write(createOnS3(file), chunks)
+    else {
+      val temporary = new Path(file.getParent, TemporaryNames.of(file.getName))
+      try {
+        write(createSynced(temporary), chunks)
+        if (!fileSystem.rename(temporary, file)) throw new IOException("it cannot get its name")
+      } catch {
+        case exc: Throwable =>
+          cleanedUp(exc)(fileSystem.delete(temporary, false))
+          throw exc
+      }
+    }
+  }
+
+  /** Does what an error leaves to do. A task that is killed is interrupted, and Hadoop's calls would fail. */
+  private def cleanedUp(cause: Throwable)(work: => Any): Unit = {
+    val isInterrupted = Thread.interrupted()
+    try { val _ = work }
+    catch { case NonFatal(other) => cause.addSuppressed(other) }
+    finally if (isInterrupted) Thread.currentThread.interrupt()
+  }
+
+  /** Without this option S3 is asked first whether there is a folder of this name. */
+  private def createOnS3(file: Path): FSDataOutputStream =
+    fileSystem.createFile(file).overwrite(true).opt("fs.s3a.create.performance", true).build()
+
+  /** DataNodes sync each block when it is full, and the last one by `hsync`. */
+  private def createSynced(file: Path): FSDataOutputStream = fileSystem.create(
+    file,
+    FsPermission.getFileDefault,
+    EnumSet.of(CreateFlag.CREATE, CreateFlag.OVERWRITE, CreateFlag.SYNC_BLOCK),
+    BufferBytes,
+    fileSystem.getDefaultReplication(file),
+    fileSystem.getDefaultBlockSize(file),
+    null
+  )
+
+  private def write(out: FSDataOutputStream, chunks: Iterator[Array[Byte]]): Unit = {
+    try {
+      chunks.foreach(out.write)
+      if (out.hasCapability(StreamCapabilities.HSYNC)) out.hsync()
+    } catch {
+      // To close it would put what was written so far under the name.
+      case exc: Throwable if out.hasCapability(StreamCapabilities.ABORTABLE_STREAM) =>
+        cleanedUp(exc)(out.abort())
+        throw exc
+      case exc: Throwable =>
+        cleanedUp(exc)(out.close())
+        throw exc
+    }
+    out.close()
   }
 }
 
@@ -57,6 +124,7 @@ private final class HadoopFile(stream: FSDataInputStream, override val sizeBytes
 }
 
 object HadoopStore {
+  private val BufferBytes = 64 << 10
   private val ReadPolicy = "fs.option.openfile.read.policy"
   private val Length = "fs.option.openfile.length"
 

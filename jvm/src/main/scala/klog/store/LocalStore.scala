@@ -3,7 +3,7 @@ package klog.store
 import java.io.FileNotFoundException
 import java.nio.ByteBuffer
 import java.nio.channels.FileChannel
-import java.nio.file.{Files, NoSuchFileException, Path, Paths, StandardOpenOption}
+import java.nio.file.{Files, NoSuchFileException, Path, Paths, StandardCopyOption, StandardOpenOption}
 import java.nio.file.attribute.FileTime
 import java.util.concurrent.TimeUnit
 
@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit
   * whether its bytes are the same. Java cannot ask an open file for them, so the name is asked before and
   * after it is opened: if the answers are equal, they are those of the open file.
   */
-object LocalStore extends SegmentStore {
+object LocalStore extends WritableSegmentStore {
   private val MaxTries = 8
 
   override def open(path: String, sizeBytes: Long): SegmentFile = {
@@ -33,6 +33,27 @@ object LocalStore extends SegmentStore {
       tries += 1
     }
     throw new FileNotFoundException(s"$path is replaced again and again")
+  }
+
+  /** Writes and syncs a temporary file in the same directory, which then takes the name. After a loss of
+    * power each directory is in its parent.
+    */
+  override def put(path: String, chunks: Iterator[Array[Byte]]): Unit = {
+    val file = Paths.get(path)
+    val temporary = file.resolveSibling(TemporaryNames.of(file.getFileName.toString))
+    try {
+      DurableDirectories.make(file.getParent)
+      val channel = FileChannel.open(temporary, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)
+      try {
+        chunks.foreach { chunk =>
+          val buffer = ByteBuffer.wrap(chunk)
+          while (buffer.hasRemaining) channel.write(buffer)
+        }
+        channel.force(true)
+      } finally channel.close()
+      Files.move(temporary, file, StandardCopyOption.ATOMIC_MOVE)
+      DurableDirectories.sync(file.getParent)
+    } finally Files.deleteIfExists(temporary)
   }
 
   private final case class Status(identity: String, stamp: String, sizeBytes: Long)

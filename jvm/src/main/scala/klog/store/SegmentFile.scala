@@ -37,3 +37,18 @@ trait SegmentStore {
     */
   def open(path: String, sizeBytes: Long): SegmentFile
 }
+
+/** A file system that segments can be staged on. */
+trait WritableSegmentStore extends SegmentStore {
+
+  /** Writes a file, complete and durable, over one that may exist. Missing directories are made.
+    *
+    * @param path
+    *   its path, as klog's stores spell paths
+    * @param chunks
+    *   its bytes, in order
+    * @throws java.io.IOException
+    *   the file may have been written all the same
+    */
+  def put(path: String, chunks: Iterator[Array[Byte]]): Unit
+}

@@ -13,7 +13,7 @@ final class SegmentStores(configuration: => Configuration, settings: StorageSett
   def this() = this(new Configuration(false), StorageSettings(Map.empty))
 
   /** Returns the store of a root: a path or a URL. */
-  def of(root: String): SegmentStore =
+  def of(root: String): WritableSegmentStore =
     if (SegmentStores.isLocal(SegmentStores.scheme(root))) LocalStore
     else HadoopStore.of(root, configuration, settings)
 
@@ -34,6 +34,12 @@ final class SegmentStores(configuration: => Configuration, settings: StorageSett
 
 object SegmentStores {
 
+  /** Returns a root as its store spells it. */
+  def spelled(root: String): String =
+    if (scheme(root) == "file")
+      "/" + root.stripPrefix("file:").dropWhile(_ == '/').reverse.dropWhile(_ == '/').reverse
+    else root
+
   /** Returns the scheme of a URL; "" for a path, which may have a colon. */
   def scheme(root: String): String =
     if (root.contains("://") || root.startsWith("file:") || root.startsWith("memory:"))
@@ -42,4 +48,8 @@ object SegmentStores {
 
   /** Returns whether a scheme is that of local disk. */
   def isLocal(scheme: String): Boolean = scheme.isEmpty || scheme == "file"
+
+  /** Returns why the JVM does not write to roots of a scheme that it reads; empty if it does. */
+  def writeRefusal(scheme: String): String =
+    if (scheme == "webhdfs") "the Hadoop client that comes with Spark cannot write by webhdfs://" else ""
 }
