@@ -82,6 +82,14 @@ def engine(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]
     spark.conf.unset("spark.klog.engine")
 
 
+@pytest.fixture(params=["python", "jvm"])
+def write_engine(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
+    """Run a test with each engine for its writes, but for those that name one."""
+    spark.conf.set("spark.klog.write.engine", request.param)
+    yield request.param
+    spark.conf.unset("spark.klog.write.engine")
+
+
 @pytest.fixture(scope="session")
 def kafka_connector(spark: SparkSession) -> None:
     """Put Spark's Kafka connector into the shared session of a run."""

@@ -15,6 +15,7 @@ from klog.connector.options.as_of import TIME_OPTION, VERSION_OPTION
 from klog.connector.options.option import Mode, Option, Use
 from klog.connector.options.option_defaults import BUFFER_BYTES, READ_COMMITTED, READ_UNCOMMITTED
 from klog.connector.options.option_values import MAX_INT, MAX_LONG
+from klog.connector.options.planned_options import PLANNED_OPTIONS
 from klog.connector.options.storage_option_table import FSSPEC, STORAGE_OPTIONS
 from klog.logformat.batches.batch_limits import DEFAULT_BATCH_BYTES, MAX_BATCH_BYTES
 from klog.logformat.broker_files.file_names import MAX_OFFSET
@@ -226,6 +227,22 @@ ENGINE = Option(
 # Writes.
 
 WRITE_PATH = Option("path", Use.WRITE, values.TEXT, "What `save()` and `start()` have: the root.")
+WRITE_ENGINE = Option(
+    "engine",
+    Use.WRITE,
+    values.choice("auto", "python", "jvm", any_case=True),
+    "What encodes: `python`, or `jvm` with klog's jar (docs/engines.md). `auto` is the JVM where "
+    "it can write, else Python; `jvm` is an error where it cannot.",
+    default="auto",
+)
+DISTRIBUTION_MODE = Option(
+    "distributionMode",
+    Use.WRITE,
+    values.choice("none", "hash", any_case=True),
+    "With `hash` a write of the JVM shuffles rows by the partition that they go to, so that it "
+    "leaves one file a partition and roll. With `none` each task writes its rows.",
+    default="none",
+)
 TOPIC = Option(
     "topic",
     Use.WRITE,
@@ -339,20 +356,6 @@ SEGMENT_OPTIONS: tuple[Option[Any], ...] = (
 """Options that decide how rows become segments, with and without Spark."""
 
 
-# What a later version brings: refused by name.
-
-_CHECKPOINT = "A stream keeps its positions in its checkpoint: leave it out"
-
-
-def _planned(name: str, help: str, next_step: str) -> Option[Any]:  # noqa: A002
-    return Option(name, Use.READ, values.TEXT, help, is_supported=False, next_step=next_step)
-
-
-PLANNED_OPTIONS: tuple[Option[Any], ...] = (
-    _planned("groupId", "The consumer group that the positions are committed to.", _CHECKPOINT),
-    _planned("groupRoot", "The root that keeps the group.", _CHECKPOINT),
-)
-
 OPTION_TABLE: tuple[Option[Any], ...] = (
     READ_PATH,
     READ_PATHS,
@@ -381,6 +384,8 @@ OPTION_TABLE: tuple[Option[Any], ...] = (
     COLUMNS,
     ENGINE,
     WRITE_PATH,
+    WRITE_ENGINE,
+    DISTRIBUTION_MODE,
     TOPIC,
     TRANSACTIONAL_ID,
     TRANSACTION_VERSION,

@@ -34,6 +34,8 @@ class WriteOptions:
         segment_options: The texts of the options that decide how rows become segments.
         buffer_bytes: How many bytes of rows a task gathers.
         storage: The options of the stores.
+        engine: What runs the tasks: `auto`, `python` or `jvm`.
+        distribution_mode: Whether rows are shuffled by partition: `none` or `hash`.
     """
 
     path: str
@@ -46,6 +48,8 @@ class WriteOptions:
     segment_options: Mapping[str, str] = field(default_factory=dict)
     buffer_bytes: int = BUFFER_BYTES
     storage: StorageOptions = NO_STORAGE_OPTIONS
+    engine: str = "auto"
+    distribution_mode: str = "none"
 
 
 def parse_write_options(options: Mapping[str, str], *, is_streaming: bool = False) -> WriteOptions:
@@ -75,6 +79,8 @@ def parse_write_options(options: Mapping[str, str], *, is_streaming: bool = Fals
         segment_options=segment_options.texts,
         buffer_bytes=segment_options[table.BUFFER_MEMORY],
         storage=parse_storage_options(options),
+        engine=values[table.WRITE_ENGINE],
+        distribution_mode=values[table.DISTRIBUTION_MODE],
     )
     if parsed.topic is not None and parsed.topic == parsed.dead_letter_topic:
         raise OptionError(

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
@@ -27,8 +28,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from klog.connector.commit_log.append_commit import Writer
+from klog.connector.missing_shim import missing_shim
 from klog.connector.options.write_options import WriteOptions, parse_write_options
 from klog.connector.sink import task_writer, write_commit, write_plan
+from klog.connector.sink.jvm_plan_option import without_plan_for
 from klog.connector.sink.task_writer import TaskCommitMessage
 from klog.connector.sink.write_columns import check_columns, known_name
 from klog.connector.sink.write_contract import (
@@ -39,7 +42,7 @@ from klog.connector.sink.write_contract import (
     plan_from_dict,
     plan_to_dict,
 )
-from klog.connector.sink.write_plan import WritePlan
+from klog.connector.sink.write_plan import WritePlan, with_dead_letter_plan
 from klog.connector.spark_errors import sentence_first
 from klog.errors import KlogError, OptionError
 
@@ -60,7 +63,31 @@ class KlogCommitMessage(WriterCommitMessage):
     fields: CommitMessageDict
 
 
-class KlogBatchWriter(DataSourceArrowWriter):
+class _PlannedWriter:
+    """The options and the plan of a writer.
+
+    They are pickled as plain values, because the JVM engine reads the plan from the pickle.
+    """
+
+    _is_streaming = False
+    _plan: WritePlanDict | None = None
+
+    def _set_options(self, options: Mapping[str, str]) -> None:
+        self._given = dict(options)
+        own, self._is_for_jvm = without_plan_for(self._given)
+        self._options = parse_write_options(own, is_streaming=self._is_streaming)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state as plain values."""
+        return {"options": self._given, "plan": self._plan}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Parse the options again."""
+        self._set_options(state["options"])
+        self._plan = state["plan"]
+
+
+class KlogBatchWriter(_PlannedWriter, DataSourceArrowWriter):
     """Appends a DataFrame, each of its topics in one commit."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
@@ -79,13 +106,14 @@ class KlogBatchWriter(DataSourceArrowWriter):
                 'mode: klog only appends; use mode("append"). To start again, delete the topic '
                 "first (klog topics delete)"
             )
-        self._options = parse_write_options(options)
+        self._set_options(options)
         _check_schema(schema, self._options)
-        self._plan = plan_to_dict(write_plan.load_write_plan(self._options))
+        self._plan = _plan_write(self._options, is_for_jvm=self._is_for_jvm)
 
     @sentence_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> KlogCommitMessage:
         """See `DataSourceArrowWriter.write`."""
+        assert self._plan is not None
         context = _task_context()
         plan = plan_from_dict(self._plan, self._options.storage)
         options, writer = plan.options, None
@@ -108,8 +136,10 @@ class KlogBatchWriter(DataSourceArrowWriter):
         """See `DataSourceArrowWriter.abort`. The staged files are left to vacuum."""
 
 
-class KlogStreamWriter(DataSourceStreamArrowWriter):
+class KlogStreamWriter(_PlannedWriter, DataSourceStreamArrowWriter):
     """Appends micro-batches, each topic of one in one commit under the query's name."""
+
+    _is_streaming = True
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         """Check the options and the columns, and plan the write unless this is to commit.
@@ -128,11 +158,10 @@ class KlogStreamWriter(DataSourceStreamArrowWriter):
                 "changes, write it in foreachBatch, with keys, to a topic with "
                 "cleanup.policy=compact"
             )
-        self._options = parse_write_options(options, is_streaming=True)
+        self._set_options(options)
         _check_schema(schema, self._options)
-        self._plan: WritePlanDict | None = None
         if _COMMIT_RUNNER not in sys.modules:
-            self._plan = plan_to_dict(write_plan.load_write_plan(self._options, is_streaming=True))
+            self._plan = _plan_write(self._options, is_for_jvm=self._is_for_jvm, is_streaming=True)
 
     @sentence_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> KlogCommitMessage:
@@ -165,6 +194,20 @@ class KlogStreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """See `DataSourceStreamArrowWriter.abort`. The staged files are left to vacuum."""
+
+
+def _plan_write(
+    options: WriteOptions, *, is_for_jvm: bool, is_streaming: bool = False
+) -> WritePlanDict:
+    if options.engine == "jvm" and not is_for_jvm:
+        raise missing_shim()
+    if options.distribution_mode == "hash" and not is_for_jvm:
+        warnings.warn(
+            "distributionMode: hash has no effect, as Python writes. Use klog.repartition",
+            stacklevel=2,
+        )
+    plan = write_plan.load_write_plan(options, is_streaming=is_streaming)
+    return plan_to_dict(with_dead_letter_plan(plan) if is_for_jvm else plan)
 
 
 def _write_task(

@@ -194,6 +194,22 @@ def load_write_plan(options: WriteOptions, *, is_streaming: bool = False) -> Wri
     return replace(plan, topics={options.topic: topic})
 
 
+def with_dead_letter_plan(plan: WritePlan) -> WritePlan:
+    """Return a plan that has the topic for dead letters too: tasks in the JVM cannot plan it.
+
+    Args:
+        plan: The plan of a write.
+    """
+    topic = plan.options.dead_letter_topic
+    if topic is None:
+        return plan
+    try:
+        planned = load_topic_plan(plan, topic)
+    except OptionError:
+        return plan  # An error of the first row that is rejected, if there is one.
+    return replace(plan, topics={**plan.topics, topic: planned})
+
+
 def plan_append(
     paths: TopicPaths, state: TopicState, options: Mapping[str, str], write_id: str
 ) -> WritePlan:

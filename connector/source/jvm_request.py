@@ -12,9 +12,9 @@ import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from klog.connector.missing_shim import missing_shim
 from klog.connector.source.row_bounds import ALL_ROWS, RowBounds
 from klog.connector.source.top_rows import TopRows
-from klog.errors import OptionError
 
 if TYPE_CHECKING:
     from klog.connector.options.read_options import ReadOptions
@@ -45,11 +45,7 @@ def refuse_missing_shim(options: ReadOptions) -> None:
         OptionError: The engine has to be the JVM, and no shim asks for the plan.
     """
     if options.engine == "jvm":
-        raise OptionError(
-            "engine: jvm needs klog's jar, which this session does not have. Make the session with "
-            "klog.configure(SparkSession.builder), start it with --jars $(klog jar), or leave the "
-            "option out"
-        )
+        raise missing_shim()
 
 
 def with_request(data_source: bytes, request: bytes) -> Any:

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import klog
 from klog.logformat.partitioner import key_partitions
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("write_engine")]
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +25,8 @@ def _registered(spark: SparkSession) -> None:
 
 
 def save(df: DataFrame, root: Path, **options: Any) -> None:
+    if "topic" not in options:
+        options["engine"] = "auto"  # Rows that name their topics are Python's.
     df.write.format("klog").options(**options).mode("append").save(str(root))
 
 

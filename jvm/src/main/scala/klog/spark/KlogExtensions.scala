@@ -14,7 +14,9 @@ final class KlogExtensions extends SparkSessionExtensionsProvider with Logging {
       try {
         KlogPythonBridge.probe()
         KlogCatalogBridge.probe()
+        WriteDistribution.probe()
         extensions.injectPostHocResolutionRule(new KlogRule(_))
+        extensions.injectPlannerStrategy(_ => WriteDistribution)
       } catch {
         case exc @ (_: LinkageError | _: ReflectiveOperationException) =>
           logWarning(s"klog's jar does not fit this Spark, so Python reads the format klog: $exc")

@@ -38,15 +38,14 @@ final class KlogRule(session: SparkSession) extends Rule[LogicalPlan] with Loggi
     case command: ResolvedTable => described(command)
     case write: V2WriteCommand =>
       write.table match {
-        case relation: DataSourceV2Relation if relation.identifier.isDefined =>
+        case relation: DataSourceV2Relation =>
           val entry = entryOf(relation.catalog, relation.identifier)
           write.withNewTable(replaced(relation, relation.table, entry))
         case _ => write
       }
     case write: WriteToStream =>
       val (catalog, identifier) = write.catalogAndIdent.unzip
-      val sink = if (identifier.isEmpty) write else replaced(write, write.sink, entryOf(catalog, identifier))
-      StreamColumns.prune(sink)
+      StreamColumns.prune(replaced(write, write.sink, entryOf(catalog, identifier)))
     case create: V2CreateTablePlan => NewTable.checked(create)
   }
 

@@ -101,7 +101,7 @@ final class KlogScan(
   override def reportDriverMetrics(): Array[CustomTaskMetric] = ReadMetrics.driverValues(isPython)
 
   private final class SliceBatch extends Batch {
-    private lazy val stores = ReadStores.of(plan.summary.schemes, planner.options)
+    private lazy val stores = TaskStores.of(plan.summary.schemes, planner.options)
 
     override def planInputPartitions(): Array[InputPartition] =
       if (!isKeyed) plan.tasks.map(new SliceInputPartition(_)).toArray

@@ -54,7 +54,7 @@ final class KlogStream(
   private var refusal = ""
 
   /** The stores of the slices, once the JVM reads a micro-batch, with Hadoop's configuration of that time. */
-  private var stores: Option[ReadStores] = None
+  private var stores: Option[TaskStores] = None
 
   override def initialOffset(): Offset = python.initialOffset()
   override def latestOffset(): Offset = python.latestOffset()
@@ -77,7 +77,7 @@ final class KlogStream(
       planned.tail
     } else {
       for (plan <- summary if !stores.exists(_.cover(plan.schemes)))
-        stores = Some(ReadStores.of(plan.schemes, options))
+        stores = Some(TaskStores.of(plan.schemes, options))
       tasks.map(new SliceInputPartition(_)).toArray
     }
   }

@@ -1,7 +1,6 @@
 package klog.spark
 
 import java.util
-import java.util.Optional
 
 import org.apache.spark.sql.connector.catalog.{
   CatalogEntry,
@@ -11,12 +10,13 @@ import org.apache.spark.sql.connector.catalog.{
   TableCapability
 }
 import org.apache.spark.sql.connector.read.{Scan, ScanBuilder}
+import org.apache.spark.sql.connector.read.streaming.ReportsSinkMetrics
 import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
 import org.apache.spark.sql.execution.datasources.v2.python.{KlogPythonBridge, PythonDataSourceV2}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** Python's table of the format `klog`, with a scan that the JVM may read. Writes are Python's.
+/** Python's table of the format `klog`, whose scans and writes the JVM may run.
   *
   * @param python
   *   the table that Spark has made
@@ -33,7 +33,9 @@ final class KlogTable(
     val entry: Option[CatalogEntry]
 ) extends Table
     with SupportsRead
-    with SupportsWrite {
+    with SupportsWrite
+    with ReportsSinkMetrics {
+  private val sinkProgress = new SinkProgress
 
   override def name(): String = python.name
   override def schema(): StructType = columnsRead
@@ -52,7 +54,7 @@ final class KlogTable(
 
   override def newScanBuilder(queryOptions: CaseInsensitiveStringMap): ScanBuilder = {
     val options = withEntry(queryOptions)
-    val engine = Engine.of(options)
+    val engine = Engine.ofRead(options)
     // Spark's Python data source plans once, with the options that it gets first. A table of the catalog is
     // planned again when its cache is refreshed, and may have other options elsewhere in a query (4.3).
     val source = if (entry.isDefined) KlogPythonBridge.newSource(dataSource, name) else dataSource
@@ -66,7 +68,9 @@ final class KlogTable(
   }
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
-    python.asInstanceOf[SupportsWrite].newWriteBuilder(new WriteInfo(info, withEntry(info.options)))
+    new KlogWriteBuilder(python.asInstanceOf[SupportsWrite], info, withEntry(info.options), sinkProgress)
+
+  override def metrics(): util.Map[String, String] = sinkProgress.metrics
 
   private def withEntry(options: CaseInsensitiveStringMap): CaseInsensitiveStringMap =
     entry.fold(options)(TableOptions.of(_, options))
@@ -85,13 +89,4 @@ object KlogTable {
 /** Leaves a scan to Python, and says so in EXPLAIN. */
 private final class PythonScanBuilder(scan: => Scan) extends ScanBuilder {
   override def build(): Scan = new DescribedScan(scan, "engine=python (option engine)")
-}
-
-/** A write with other options. */
-private final class WriteInfo(info: LogicalWriteInfo, override val options: CaseInsensitiveStringMap)
-    extends LogicalWriteInfo {
-  override def queryId(): String = info.queryId
-  override def schema(): StructType = info.schema
-  override def rowIdSchema(): Optional[StructType] = info.rowIdSchema
-  override def metadataSchema(): Optional[StructType] = info.metadataSchema
 }

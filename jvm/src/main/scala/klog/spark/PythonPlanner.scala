@@ -55,14 +55,11 @@ final case class PlanSummary(
     */
   def refusal(tasks: Seq[Array[Byte]], options: CaseInsensitiveStringMap): String =
     if (pythonReason.nonEmpty) pythonReason
-    else if (!arePathsAscii && !PlanSummary.spellsUtf8)
-      "this Java has no names for paths that are not ASCII (set LC_ALL=C.UTF-8)"
-    else ReadStores.refusal(schemes, tasks.headOption.flatMap(PlannedRead.firstSlice), options)
+    else if (!arePathsAscii && !JavaPaths.areUtf8) JavaPaths.Refusal
+    else TaskStores.refusal(schemes, tasks.headOption.flatMap(PlannedRead.firstSlice), options)
 }
 
 object PlanSummary {
-  private val spellsUtf8 =
-    System.getProperty("sun.jnu.encoding", "").replace("-", "").equalsIgnoreCase("UTF8")
 
   /** Returns the summary that a pickled partition has. */
   def of(pickled: Array[Byte]): PlanSummary = {

@@ -1,32 +1,21 @@
 package klog.spark
 
-import org.apache.spark.sql.connector.metric.{CustomMetric, CustomSumMetric, CustomTaskMetric}
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 
 import klog.slice.ReadCounts
 
-/** What Spark's UI shows of a scan. Spark makes each metric by its class name, without arguments. */
-sealed abstract class ReadMetric(override val name: String, override val description: String)
-    extends CustomSumMetric
-
-/** A time in nanoseconds, shown in milliseconds. */
-sealed abstract class TimeMetric(name: String, description: String) extends ReadMetric(name, description) {
-  override def aggregateTaskMetrics(taskMetrics: Array[Long]): String = s"${taskMetrics.sum / 1000000} ms"
-}
-
-final class BytesReadMetric extends ReadMetric("klogBytesRead", "bytes read")
-final class RequestsMetric extends ReadMetric("klogRequests", "read requests")
-final class RecordsMetric extends ReadMetric("klogRecords", "records decoded")
-final class BatchesReadMetric extends ReadMetric("klogBatchesRead", "batches read")
-final class BatchesSkippedMetric extends ReadMetric("klogBatchesSkipped", "batches skipped")
-final class HeaderBatchesMetric extends ReadMetric("klogHeaderBatches", "batches read by their headers")
+final class BytesReadMetric extends SumMetric("klogBytesRead", "bytes read")
+final class RequestsMetric extends SumMetric("klogRequests", "read requests")
+final class RecordsMetric extends SumMetric("klogRecords", "records decoded")
+final class BatchesReadMetric extends SumMetric("klogBatchesRead", "batches read")
+final class BatchesSkippedMetric extends SumMetric("klogBatchesSkipped", "batches skipped")
+final class HeaderBatchesMetric extends SumMetric("klogHeaderBatches", "batches read by their headers")
 final class CrcTimeMetric extends TimeMetric("klogCrcTime", "time in CRC")
 final class InflateTimeMetric extends TimeMetric("klogDecompressionTime", "time in decompression")
 final class DecodeTimeMetric extends TimeMetric("klogDecodingTime", "time in decoding")
-final class FallBacksMetric extends ReadMetric("klogFallBacks", "scans that fell back to Python")
+final class FallBacksMetric extends SumMetric("klogFallBacks", "scans that fell back to Python")
 
-/** A value of a metric. */
-final case class MetricValue(override val name: String, override val value: Long) extends CustomTaskMetric
-
+/** What Spark's UI shows of a scan. */
 object ReadMetrics {
   private val FallBacks = new FallBacksMetric
   private val ofTasks: Seq[(CustomMetric, ReadCounts => Long)] = Seq(

@@ -27,7 +27,7 @@ import klog.slice.{Slice, SliceError, TaskReader}
   * @param startTimestampMs
   *   rows that are earlier may be left out
   */
-final class SliceReaderFactory(schema: StructType, limit: Long, startTimestampMs: Long, stores: ReadStores)
+final class SliceReaderFactory(schema: StructType, limit: Long, startTimestampMs: Long, stores: TaskStores)
     extends PartitionReaderFactory {
 
   override def supportColumnarReads(partition: InputPartition): Boolean =

@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.datasources.v2.python
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table}
 import org.apache.spark.sql.connector.read.{InputPartition, Scan}
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
+import org.apache.spark.sql.connector.write.WriterCommitMessage
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Utils
 import org.apache.spark.sql.execution.python.streaming.{ForkedSourceRunner, PythonStreamingSourceRunner}
 import org.apache.spark.sql.internal.SQLConf
@@ -62,6 +63,9 @@ object KlogPythonBridge {
       classOf[PythonStreamingSourceRunner]
     )
     ForkedSourceRunner.probe()
+    classOf[PythonBatchWrite].getDeclaredMethod("pythonDataSourceWriter")
+    classOf[PythonStreamingWrite].getDeclaredMethod("pythonDataSourceWriter")
+    classOf[PythonWriterCommitMessage].getConstructor(classOf[Array[Byte]])
     DataSourceV2Utils.getClass.getMethod("getTableProvider", text, classOf[SQLConf])
   }
 
@@ -186,6 +190,22 @@ object KlogPythonBridge {
     val table: SupportsRead = new PythonTable(dataSource, name, schema)
     table.newScanBuilder(options).build()
   }
+
+  /** Returns the writer that Python has planned for a write of a batch or of a stream, pickled. It is there
+    * once the write has made a factory.
+    */
+  def plannedWriter(write: AnyRef): Array[Byte] = {
+    val writer = write.getClass.getDeclaredMethod("pythonDataSourceWriter")
+    writer.setAccessible(true)
+    writer.invoke(write).asInstanceOf[Array[Byte]]
+  }
+
+  /** Returns a task's message to Python's commit.
+    *
+    * @param pickled
+    *   a pickle that gives a `WriterCommitMessage` of PySpark
+    */
+  def commitMessage(pickled: Array[Byte]): WriterCommitMessage = PythonWriterCommitMessage(pickled)
 
   /** Returns the task of a stream's partition, pickled. */
   def taskOf(partition: InputPartition): Array[Byte] =

@@ -11,10 +11,10 @@ import scala.jdk.CollectionConverters._
 import klog.slice.Slice
 import klog.store.{SegmentStores, StorageSettings}
 
-/** The stores of one read, as they travel to executors: the settings, and Hadoop's configuration if a root
+/** The stores of one read or write, as they travel to executors: the settings, and Hadoop's configuration if a root
   * is not on local disk.
   */
-final case class ReadStores(
+final case class TaskStores(
     settings: StorageSettings,
     configuration: Option[Broadcast[SerializableConfiguration]]
 ) {
@@ -23,32 +23,59 @@ final case class ReadStores(
   def toStores: SegmentStores =
     new SegmentStores(configuration.fold(new Configuration(false))(_.value.value), settings)
 
+  /** Returns a text without the secrets of the settings, and without the passwords of URLs. */
+  def withoutSecrets(text: String): String =
+    settings
+      .withoutSecrets(text, configuration.fold(new Configuration(false))(_.value.value))
+      .replaceAll("://[^/@\\s]*:[^/@\\s]*@", "://***@")
+
   /** Returns whether roots of these schemes can be read: those on local disk need no configuration. */
   def cover(schemes: Seq[String]): Boolean = configuration.isDefined || schemes.forall(SegmentStores.isLocal)
 }
 
-object ReadStores {
+object TaskStores {
+
+  /** The file that says which version of klog's layout a root has. */
+  private val Format = "_klog/format.json"
 
   /** Returns why the JVM does not read roots of these schemes; empty if it does.
     *
     * @param first
     *   the first slice of the read, which has to be within reach
     */
-  def refusal(schemes: Seq[String], first: => Option[Slice], options: CaseInsensitiveStringMap): String = {
+  def refusal(schemes: Seq[String], first: => Option[Slice], options: CaseInsensitiveStringMap): String =
+    refusalOf(schemes, first.map(slice => (slice.root, slice.path)), options)
+
+  /** Returns why the JVM does not write to a root; empty if it does.
+    *
+    * What says so is whether the file can be read, or is not there yet, that each root of klog's has.
+    */
+  def writeRefusal(root: String, options: CaseInsensitiveStringMap): String = {
+    val scheme = SegmentStores.scheme(root)
+    val refusal = SegmentStores.writeRefusal(scheme)
+    if (refusal.nonEmpty) refusal
+    else refusalOf(Seq(scheme), Some((root, s"${root.stripSuffix("/")}/$Format")), options)
+  }
+
+  private def refusalOf(
+      schemes: Seq[String],
+      file: => Option[(String, String)],
+      options: CaseInsensitiveStringMap
+  ): String = {
     val stores = new SegmentStores(hadoopConfiguration, settingsOf(options))
     val refusals = schemes.iterator.map(stores.refusal).filter(_.nonEmpty)
     if (refusals.hasNext) refusals.next()
     else if (schemes.forall(SegmentStores.isLocal)) ""
-    else first.fold("")(slice => stores.accessError(slice.root, slice.path))
+    else file.fold("") { case (root, path) => stores.accessError(root, path) }
   }
 
   /** Returns the stores of roots of these schemes. */
-  def of(schemes: Seq[String], options: CaseInsensitiveStringMap): ReadStores = {
+  def of(schemes: Seq[String], options: CaseInsensitiveStringMap): TaskStores = {
     val context = SparkContext.getOrCreate()
     val configuration = Option.unless(schemes.forall(SegmentStores.isLocal))(
       context.broadcast(new SerializableConfiguration(hadoopConfiguration))
     )
-    ReadStores(settingsOf(options), configuration)
+    TaskStores(settingsOf(options), configuration)
   }
 
   private def hadoopConfiguration: Configuration = SparkContext.getOrCreate().hadoopConfiguration

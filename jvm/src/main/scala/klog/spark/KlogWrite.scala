@@ -1,0 +1,100 @@
+package klog.spark
+
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
+import org.apache.spark.sql.connector.write._
+import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
+import org.apache.spark.sql.execution.datasources.v2.python.KlogPythonBridge
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** A write that Python runs, and why. */
+final class PythonKlogWrite(python: Write, reason: String) extends Write {
+  override def description(): String = s"klog engine=python ($reason)"
+  override def toString: String = description()
+  override def toBatch: BatchWrite = python.toBatch
+  override def toStreaming: StreamingWrite = python.toStreaming
+  override def supportedCustomMetrics(): Array[CustomMetric] = python.supportedCustomMetrics
+  override def reportDriverMetrics(): Array[CustomTaskMetric] = python.reportDriverMetrics
+}
+
+/** A write whose tasks the JVM runs.
+  *
+  * The rule: Python's own write makes the plan, once for a batch and once for each micro-batch, and gets the
+  * messages of the tasks for its commit.
+  *
+  * @param progress
+  *   gets what the last micro-batch has written
+  */
+final class KlogWrite(
+    python: Write,
+    schema: StructType,
+    options: CaseInsensitiveStringMap,
+    progress: SinkProgress
+) extends Write {
+  private lazy val batch = python.toBatch
+
+  /** The tasks of a batch. */
+  lazy val tasks: PlannedTasks = new PlannedTasks(
+    {
+      batch.createBatchWriterFactory(NoPhysicalInfo)
+      KlogPythonBridge.plannedWriter(batch)
+    },
+    schema,
+    options
+  )
+
+  override def description(): String = s"klog engine=jvm, topic ${options.get("topic")}"
+  override def toString: String = description()
+
+  override def toBatch: BatchWrite = new BatchWrite {
+    override def createBatchWriterFactory(info: PhysicalWriteInfo): DataWriterFactory = tasks.factory
+    override def useCommitCoordinator(): Boolean = batch.useCommitCoordinator
+    override def commit(messages: Array[WriterCommitMessage]): Unit =
+      batch.commit(StagedMessage.toPython(messages))
+    override def abort(messages: Array[WriterCommitMessage]): Unit =
+      batch.abort(StagedMessage.toPython(messages))
+  }
+
+  override def toStreaming: StreamingWrite =
+    new KlogStreamingWrite(python.toStreaming, schema, options, progress)
+
+  override def supportedCustomMetrics(): Array[CustomMetric] = WriteMetrics.all
+}
+
+/** The write of one micro-batch, or of a stream that Spark runs as one write. */
+final class KlogStreamingWrite(
+    python: StreamingWrite,
+    schema: StructType,
+    options: CaseInsensitiveStringMap,
+    progress: SinkProgress
+) extends StreamingWrite {
+
+  /** The tasks of a micro-batch. */
+  lazy val tasks: PlannedTasks = new PlannedTasks(
+    {
+      python.createStreamingWriterFactory(NoPhysicalInfo)
+      KlogPythonBridge.plannedWriter(python)
+    },
+    schema,
+    options
+  )
+
+  override def toString: String = s"klog engine=jvm, topic ${options.get("topic")}"
+
+  override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory =
+    tasks.factory
+  override def useCommitCoordinator(): Boolean = python.useCommitCoordinator
+
+  override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = {
+    python.commit(epoch, StagedMessage.toPython(messages))
+    progress.set(StagedMessage.total(messages))
+  }
+
+  override def abort(epoch: Long, messages: Array[WriterCommitMessage]): Unit =
+    python.abort(epoch, StagedMessage.toPython(messages))
+}
+
+/** Python plans without knowing how many tasks there will be. */
+private object NoPhysicalInfo extends PhysicalWriteInfo {
+  override def numPartitions(): Int = 0
+}

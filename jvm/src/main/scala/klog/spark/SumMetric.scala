@@ -1,0 +1,16 @@
+package klog.spark
+
+import org.apache.spark.sql.connector.metric.{CustomSumMetric, CustomTaskMetric}
+
+/** A number that Spark's UI shows: the sum over tasks. Spark makes each metric by its class name, without
+  * arguments.
+  */
+abstract class SumMetric(override val name: String, override val description: String) extends CustomSumMetric
+
+/** A time in nanoseconds, shown in milliseconds. */
+abstract class TimeMetric(name: String, description: String) extends SumMetric(name, description) {
+  override def aggregateTaskMetrics(taskMetrics: Array[Long]): String = s"${taskMetrics.sum / 1000000} ms"
+}
+
+/** A value of a metric. */
+final case class MetricValue(override val name: String, override val value: Long) extends CustomTaskMetric
