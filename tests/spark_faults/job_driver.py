@@ -173,7 +173,9 @@ def _shaped(rows: DataFrame, job: Job) -> DataFrame:
 
 def _options(writer: Any, job: Job, version: int | None) -> Any:
     options = {"numPartitions": "2", **job.options}
-    if job.kind not in ("two", "batch two"):
+    if job.kind in ("two", "batch two"):
+        options["engine"] = "python"  # Rows that name their topics are Python's.
+    else:
         options["topic"] = job.name
     if job.kind == "dead":
         options["deadLetterTopic"] = f"{job.name}{DEAD}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.spark_faults.drivers import Driver, Fault
+from tests.spark_faults.fault_jar import JVM, engines
 from tests.spark_faults.job_driver import OTHER, Job, Plan
 from tests.spark_faults.written_rows_check import check, live_files, write_rows
 
@@ -39,7 +41,10 @@ FAULTS = [
 ]
 
 
-def test_killed_at_each_step_of_each_kind_of_write(tmp_path: Path) -> None:
+@engines(JVM)
+def test_killed_at_each_step_of_each_kind_of_write(
+    tmp_path: Path, write_conf: Mapping[str, str]
+) -> None:
     """All writes wait at their steps when the driver is killed; one worker survives as an orphan.
 
     The orphan puts its commit after the new driver has written the same batch, and all others.
@@ -51,7 +56,7 @@ def test_killed_at_each_step_of_each_kind_of_write(tmp_path: Path) -> None:
         for name, kind in kinds
     ]
     orphan = Fault("orphan", "park", "put", {"topic": "orphan", "version": 1})
-    plan = Plan(jobs)
+    plan = Plan(jobs, conf=write_conf)
     with Driver(tmp_path / "killed", plan, [*FAULTS, orphan]) as killed:
         killed.wait_for(*(job.name for job in jobs))
         assert killed.events() == []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.spark_faults.drivers import HOOKS, Driver, Fault
+from tests.spark_faults.fault_jar import PYTHON, engines
 from tests.spark_faults.job_driver import Job, Plan
 from tests.spark_faults.standalone_cluster import Cluster
 from tests.spark_faults.written_rows_check import check, write_rows
@@ -39,8 +41,9 @@ def test_klog_by_py_files(cluster: Cluster, pyfiles: Path, locked: Path, tmp_pat
         check(job)
 
 
+@engines(PYTHON)
 def test_klog_by_an_installed_wheel(
-    cluster: Cluster, wheel: Path, locked: Path, tmp_path: Path
+    cluster: Cluster, wheel: Path, locked: Path, write_conf: Mapping[str, str], tmp_path: Path
 ) -> None:
     """Executors are killed during and after a write; a slow task gets a speculative copy."""
     python = str(clean_python(tmp_path / "python", "--constraint", locked, wheel))
@@ -67,6 +70,7 @@ def test_klog_by_an_installed_wheel(
     folder = tmp_path / "driver"
     conf = {
         **cluster.conf(folder / "faults", HOOKS),
+        **write_conf,
         "spark.speculation": "true",
         "spark.speculation.quantile": "0.5",
         "spark.speculation.minTaskRuntime": "2s",

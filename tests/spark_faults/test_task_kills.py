@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from tests.spark_faults.drivers import Driver, Fault
+from tests.spark_faults.fault_jar import JVM, PYTHON, engines
 from tests.spark_faults.job_driver import Job, Plan
 from tests.spark_faults.written_rows_check import check, write_rows
 
@@ -33,7 +34,7 @@ REUSED += [("reused-foreach", "foreach", "c"), ("reused-foreach", "foreach", "d"
 
 @pytest.fixture(scope="module")
 def finished_jobs(
-    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path_factory: pytest.TempPathFactory, write_conf: Mapping[str, str]
 ) -> Iterator[tuple[Driver, dict[str, Job]]]:
     """Run all jobs one after another; return the driver and the jobs."""
     folder = tmp_path_factory.mktemp("tasks")
@@ -60,12 +61,13 @@ def finished_jobs(
         Fault(name, act, at, {"topic": name, **where})
         for name, (_, act, at, where, _) in CASES.items()
     ]
-    plan = Plan([*jobs.values(), *reused])
+    plan = Plan([*jobs.values(), *reused], conf=write_conf)
     with Driver(folder / "driver", plan, faults) as driver:
         driver.wait()
         yield driver, {**jobs, **{job.name: job for job in reused}}
 
 
+@engines(PYTHON, JVM)
 @pytest.mark.parametrize("name", CASES)
 def test_tasks_and_commits_that_fail(
     finished_jobs: tuple[Driver, dict[str, Job]], name: str
@@ -82,6 +84,7 @@ def test_tasks_and_commits_that_fail(
         assert "did not say whether" in driver.errors(name)[0]
 
 
+@engines(PYTHON, JVM)
 @pytest.mark.parametrize("name", ["reused", "reused-foreach"])
 def test_an_id_used_by_another_checkpoint_is_an_error(
     finished_jobs: tuple[Driver, dict[str, Job]], name: str

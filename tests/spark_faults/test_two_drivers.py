@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.spark_faults.drivers import Driver, Fault
+from tests.spark_faults.fault_jar import PYTHON, engines
 from tests.spark_faults.job_driver import Job, Plan
 from tests.spark_faults.written_rows_check import check, live_files, write_rows
 
@@ -24,8 +26,10 @@ def job_at(tmp_path: Path, name: str) -> Job:
     return Job(name, "stream", str(tmp_path / "root"), str(tmp_path / "rows"), checkpoint)
 
 
-@pytest.mark.full  # The next test has two drivers, too.
-def test_a_stopped_driver_resumes_after_another_has_passed_it(tmp_path: Path) -> None:
+@engines()  # The next test has two drivers, too.
+def test_a_stopped_driver_resumes_after_another_has_passed_it(
+    tmp_path: Path, write_conf: Mapping[str, str]
+) -> None:
     """SIGSTOP, a second driver on the same checkpoints, SIGCONT: the first one's queries fail.
 
     The second query `fenced` is killed before Spark records its commit, so Spark lets the first
@@ -34,7 +38,7 @@ def test_a_stopped_driver_resumes_after_another_has_passed_it(tmp_path: Path) ->
     write_rows(tmp_path / "rows")
     names = [*STOPPED, "fenced"]
     jobs = [job_at(tmp_path, name) for name in names]
-    plan = Plan(jobs)
+    plan = Plan(jobs, conf=write_conf)
     where = {**STOPPED, "fenced": STOPPED["before-the-put"]}
     parked = [Fault(name, "park", at, {"topic": name, **w}) for name, (at, w) in where.items()]
     last = Fault("fenced", "park", "landed", {"topic": "fenced", "batch": 1})
@@ -63,8 +67,12 @@ def test_a_stopped_driver_resumes_after_another_has_passed_it(tmp_path: Path) ->
         assert before[job.name] <= live_files(job)
 
 
-def test_two_drivers_at_once(tmp_path: Path) -> None:
-    """Both wait at the same micro-batch of one checkpoint, and continue at the same time."""
+@engines(PYTHON)
+def test_two_drivers_at_once(tmp_path: Path, write_conf: Mapping[str, str]) -> None:
+    """Both wait at the same micro-batch of one checkpoint, and continue at the same time.
+
+    The second driver writes with Python, whichever engine the first one has.
+    """
     write_rows(tmp_path / "rows")
     steps: dict[str, tuple[str, dict[str, object]]] = {
         "staging": ("stage", {"batch": 1, "task": 0}),
@@ -74,7 +82,7 @@ def test_two_drivers_at_once(tmp_path: Path) -> None:
     faults = [
         Fault(name, "park", at, {"topic": name, **where}) for name, (at, where) in steps.items()
     ]
-    with Driver(tmp_path / "one", Plan(jobs), faults) as first:
+    with Driver(tmp_path / "one", Plan(jobs, conf=write_conf), faults) as first:
         first.wait_for(*steps)
         with Driver(tmp_path / "other", Plan(jobs), faults) as second:
             second.wait_for(*steps)
