@@ -13,6 +13,7 @@ python -m benchmarks --only first-query     # nor this: the first stream of fres
 python -m benchmarks --only lookups         # nor this: little in many segments, a skewed topic
 python -m benchmarks --only streams         # nor this: a broker, and streams to noop
 python -m benchmarks --only engines         # nor this: a broker, and the JVM engine
+python -m benchmarks --only engine-writes   # nor this: a broker, and the JVM engine that writes
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from benchmarks import (
     compaction,
     decode,
     encode,
+    engine_writes,
     engines,
     first_query,
     imports,
@@ -54,7 +56,7 @@ from klog.logformat.codecs.codec_names import CODEC_NAMES
 PARTS = (
     "decode", "legacy", "encode", "spark", "commits",
     "memory", "write", "compact", "compact-many", "upkeep", "size-check", "less",
-    "imports", "first-query", "lookups", "streams", "engines",
+    "imports", "first-query", "lookups", "streams", "engines", "engine-writes",
 )  # fmt: skip
 DEFAULT_PARTS = PARTS[:5]
 RECORDS, TINY_RECORDS = 2_000_000, 4_000
@@ -126,6 +128,11 @@ load gives the state or the commit, a table is what of it Arrow reads.""",
 One process, one core, files in the page cache: how fast records are counted by the headers of their
 batches, what columns cost against all of them (CPU time, in turns), and the plan of a read of a
 klog root with many partitions, from nothing.""",
+    "engine-writes": """\
+A cached DataFrame written with the JVM engine on local[2], wall time and CPU (Spark, its workers,
+the broker) of the whole write, in turns: klog, also with a shuffle by partition and with Python,
+Spark's Kafka sink into a broker on this machine (`acks=all`), and Parquet (snappy for lz4). A ratio
+is the peer's time by klog's: above 1, klog takes less.""",
     "imports": """\
 Fresh processes in turns: commands in wall time against `import pyarrow`, and the CPU time of klog's
 part in each Python process of a read by Spark, its imports included.""",
@@ -284,6 +291,7 @@ _RUN: dict[str, Any] = {
     "first-query": lambda run: first_query.run(run.rounds),
     "lookups": lambda run: lookups.run(run.segments, run.records, run.rounds),
     "engines": lambda run: engines.run(run.records, run.codecs, run.micro_batches, run.rounds),
+    "engine-writes": lambda run: engine_writes.run(run.records, run.codecs, run.rounds),
     "streams": lambda run: stream_runs.run(run.records, run.micro_batches, run.rounds),
 }
 _TABLE: dict[str, Any] = {
@@ -304,6 +312,7 @@ _TABLE: dict[str, Any] = {
     "lookups": report.figures_table,
     "streams": report.figures_table,
     "engines": report.figures_table,
+    "engine-writes": report.figures_table,
 }
 
 if __name__ == "__main__":

@@ -151,9 +151,9 @@ def throughput(
     yield Result("klog / Kafka sink: CPU", of, str(spread), "at most 1")
 
 
-def cached(spark: SparkSession, folder: Path, count: int) -> DataFrame:
+def cached(spark: SparkSession, folder: Path, count: int, value_bytes: int = 100) -> DataFrame:
     """Make the records a DataFrame in memory."""
-    df = written(spark, folder, count).cache()
+    df = written(spark, folder, count, value_bytes).cache()
     if df.count() != count:
         raise RuntimeError("records are missing from the DataFrame")
     return df

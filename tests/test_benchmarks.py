@@ -376,11 +376,11 @@ def test_spark_at_a_tiny_size(spark: SparkSession) -> None:
 def test_engines_at_a_tiny_size() -> None:
     """Its session has other jars than that of the tests, so it is a process of its own."""
     command = [sys.executable, "-m", "benchmarks", "--tiny", "--only", "engines"]
-    done = subprocess.run(
-        [*command, "--codecs", "lz4"], capture_output=True, text=True, check=True, cwd=PROJECT
-    )
+    command += ["--only", "engine-writes", "--codecs", "lz4"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=PROJECT)
     assert "| Kafka connector / klog | scan to noop, 4,000 records of 100 B, lz4 |" in done.stdout
     assert "| Parquet files / klog: triggerExecution |" in done.stdout
+    assert "| Kafka sink / klog, a shuffle | 4,000 rows of 100 B, lz4 |" in done.stdout
 
 
 def test_a_merge_that_merges_nothing_is_no_measurement(
