@@ -66,7 +66,7 @@ class JvmSlices:
     def _batch(self, rows: Any) -> Iterator[dict[str, Any]]:
         count, data, headers = rows.count(), bytes(rows.data()), rows.headers()
         columns = [
-            self._numbers(column)[:count]
+            self._numbers(column, count)
             for column in (
                 rows.offsets(), rows.timestampsUs(), rows.timestampTypes(),
                 rows.keys().starts(), rows.keys().lengths(),
@@ -75,7 +75,11 @@ class JvmSlices:
             )
         ]  # fmt: skip
         names = (headers.keys(), headers.values())
-        fields = [self._numbers(part) for each in names for part in (each.starts(), each.lengths())]
+        fields = [
+            self._numbers(part, headers.count())
+            for each in names
+            for part in (each.starts(), each.lengths())
+        ]
 
         def content(start: int, length: int) -> bytes | None:
             return None if length < 0 else data[start : start + length]
@@ -92,6 +96,8 @@ class JvmSlices:
                 pairs,
             )  # fmt: skip
 
-    def _numbers(self, array: Any) -> list[int]:
-        text = self._jvm.java.util.Arrays.toString(array)[1:-1]
+    def _numbers(self, array: Any, count: int) -> list[int]:
+        """Return the first numbers of an array, which may have room for many more."""
+        arrays = self._jvm.java.util.Arrays
+        text = arrays.toString(arrays.copyOf(array, count))[1:-1]
         return [int(number) for number in text.split(", ")] if text else []
