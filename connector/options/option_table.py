@@ -215,26 +215,24 @@ COLUMNS = Option(
     "`headers` only with `includeHeaders`.",
 )
 
-ENGINE = Option(
-    "engine",
-    Use.READ,
-    values.choice("auto", "python", "jvm", any_case=True),
-    "What decodes: `python`, or `jvm` with klog's jar (docs/engines.md). `auto` is the JVM where "
-    "it can read, else Python; `jvm` is an error where it cannot.",
-    default="auto",
-)
+
+def _engine(use: Use, step: str, verb: str) -> Option[str]:
+    return Option(
+        "engine",
+        use,
+        values.choice("auto", "python", "jvm", any_case=True),
+        f"What {step}: `python`, or `jvm` with klog's jar (docs/engines.md). `auto` is the JVM "
+        f"where it can {verb}, else Python; `jvm` is an error where it cannot.",
+        default="auto",
+    )
+
+
+ENGINE = _engine(Use.READ, "decodes", "read")
 
 # Writes.
 
 WRITE_PATH = Option("path", Use.WRITE, values.TEXT, "What `save()` and `start()` have: the root.")
-WRITE_ENGINE = Option(
-    "engine",
-    Use.WRITE,
-    values.choice("auto", "python", "jvm", any_case=True),
-    "What encodes: `python`, or `jvm` with klog's jar (docs/engines.md). `auto` is the JVM where "
-    "it can write, else Python; `jvm` is an error where it cannot.",
-    default="auto",
-)
+WRITE_ENGINE = _engine(Use.WRITE, "encodes", "write")
 DISTRIBUTION_MODE = Option(
     "distributionMode",
     Use.WRITE,

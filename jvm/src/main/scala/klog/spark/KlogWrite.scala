@@ -58,7 +58,7 @@ final class KlogWrite(
   override def toStreaming: StreamingWrite =
     new KlogStreamingWrite(python.toStreaming, schema, options, progress)
 
-  override def supportedCustomMetrics(): Array[CustomMetric] = WriteMetrics.all
+  override def supportedCustomMetrics(): Array[CustomMetric] = WriteMetrics.ofTasks.all
 }
 
 /** The write of one micro-batch, or of a stream that Spark runs as one write. */

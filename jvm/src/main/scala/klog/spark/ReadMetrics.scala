@@ -18,7 +18,7 @@ final class FallBacksMetric extends SumMetric("klogFallBacks", "scans that fell 
 /** What Spark's UI shows of a scan. */
 object ReadMetrics {
   private val FallBacks = new FallBacksMetric
-  private val ofTasks: Seq[(CustomMetric, ReadCounts => Long)] = Seq(
+  val ofTasks: TaskMetrics[ReadCounts] = new TaskMetrics(
     new BytesReadMetric -> (_.bytesRead),
     new RequestsMetric -> (_.requests),
     new RecordsMetric -> (_.records),
@@ -30,11 +30,7 @@ object ReadMetrics {
     new DecodeTimeMetric -> (_.decodeNanos)
   )
 
-  val all: Array[CustomMetric] = (FallBacks +: ofTasks.map(_._1)).toArray
-
-  /** Returns what a task reports. */
-  def values(counts: ReadCounts): Array[CustomTaskMetric] =
-    ofTasks.map { case (metric, value) => MetricValue(metric.name, value(counts)) }.toArray
+  val all: Array[CustomMetric] = FallBacks +: ofTasks.all
 
   /** Returns what the driver reports of a scan. */
   def driverValues(fellBack: Boolean): Array[CustomTaskMetric] =

@@ -70,7 +70,7 @@ private final class SlicePartitionReader(reader: TaskReader, schema: StructType,
     try reader.next()
     catch { case exc: SliceError => throw KlogPythonError.of(exc.pythonClass, exc.sentence, exc) }
 
-  override def currentMetricsValues(): Array[CustomTaskMetric] = ReadMetrics.values(reader.counts)
+  override def currentMetricsValues(): Array[CustomTaskMetric] = ReadMetrics.ofTasks.values(reader.counts)
 
   override def close(): Unit = reader.close()
 

@@ -52,7 +52,7 @@ final class StagingDataWriter(
 
   override def close(): Unit = stager.close()
 
-  override def currentMetricsValues(): Array[CustomTaskMetric] = WriteMetrics.values(stager.counts)
+  override def currentMetricsValues(): Array[CustomTaskMetric] = WriteMetrics.ofTasks.values(stager.counts)
 
   private def classified[T](work: => T): T =
     try work

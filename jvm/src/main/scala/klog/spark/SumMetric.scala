@@ -1,6 +1,6 @@
 package klog.spark
 
-import org.apache.spark.sql.connector.metric.{CustomSumMetric, CustomTaskMetric}
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomSumMetric, CustomTaskMetric}
 
 /** A number that Spark's UI shows: the sum over tasks. Spark makes each metric by its class name, without
   * arguments.
@@ -10,6 +10,15 @@ abstract class SumMetric(override val name: String, override val description: St
 /** A time in nanoseconds, shown in milliseconds. */
 abstract class TimeMetric(name: String, description: String) extends SumMetric(name, description) {
   override def aggregateTaskMetrics(taskMetrics: Array[Long]): String = s"${taskMetrics.sum / 1000000} ms"
+}
+
+/** Metrics that tasks report, and where each is in what a task counts. */
+final class TaskMetrics[Counts](of: (CustomMetric, Counts => Long)*) {
+  val all: Array[CustomMetric] = of.map(_._1).toArray
+
+  /** Returns what a task reports. */
+  def values(counts: Counts): Array[CustomTaskMetric] =
+    of.map { case (metric, value) => MetricValue(metric.name, value(counts)) }.toArray
 }
 
 /** A value of a metric. */

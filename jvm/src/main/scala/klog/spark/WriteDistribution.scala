@@ -67,26 +67,22 @@ object WriteDistribution extends SparkStrategy {
     }
   }
 
-  /** Returns whether rows are to stay in their tasks. */
+  /** Returns whether rows are to stay in their tasks: they are sorted, in one task, or in their places. */
   private def isInPlace(query: LogicalPlan, partition: Option[Attribute]): Boolean =
-    isSorted(query) || query.maxRows.exists(_ <= 1) || isShuffled(query, AttributeSet(partition))
+    query.maxRows.exists(_ <= 1) || (belowColumns(query) match {
+      case _: Sort => true
+      case repartition: Repartition => repartition.numPartitions == 1
+      case shuffle: RepartitionByExpression =>
+        val isByPartition = partition.nonEmpty && shuffle.references == AttributeSet(partition)
+        val isOurs = shuffle.partitionExpressions.exists(TargetPartition.isTarget)
+        shuffle.numPartitions == 1 || isByPartition || isOurs
+      case _ => false
+    })
 
-  /** Returns whether the query sorts its rows, also by a column that is not written. */
-  private def isSorted(query: LogicalPlan): Boolean = query match {
-    case _: Sort => true
-    case project: Project => isSorted(project.child)
-    case filter: Filter => isSorted(filter.child)
-    case _ => false
-  }
-
-  private def isShuffled(query: LogicalPlan, partition: AttributeSet): Boolean = query match {
-    case repartition: Repartition => repartition.numPartitions == 1
-    case shuffle: RepartitionByExpression =>
-      val isByPartition = partition.nonEmpty && shuffle.references == partition
-      val isOurs = shuffle.partitionExpressions.exists(TargetPartition.isTarget)
-      shuffle.numPartitions == 1 || isByPartition || isOurs
-    case project: Project => isShuffled(project.child, partition)
-    case filter: Filter => isShuffled(filter.child, partition)
-    case _ => false
+  /** Returns what a query has below its columns and filters, which leave rows where they are. */
+  private def belowColumns(query: LogicalPlan): LogicalPlan = query match {
+    case project: Project => belowColumns(project.child)
+    case filter: Filter => belowColumns(filter.child)
+    case other => other
   }
 }

@@ -1,7 +1,5 @@
 package klog.spark
 
-import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
-
 import klog.staging.WriteCounts
 
 final class RecordsWrittenMetric extends SumMetric("klogRecordsWritten", "records written")
@@ -15,7 +13,7 @@ final class StoreTimeMetric extends TimeMetric("klogStoreTime", "time in the sto
 
 /** What Spark's UI and the progress of a stream show of a write. */
 object WriteMetrics {
-  private val ofTasks: Seq[(CustomMetric, WriteCounts => Long)] = Seq(
+  val ofTasks: TaskMetrics[WriteCounts] = new TaskMetrics(
     new RecordsWrittenMetric -> (_.records),
     new BatchesWrittenMetric -> (_.batches),
     new PlainBytesMetric -> (_.plainBytes),
@@ -25,8 +23,6 @@ object WriteMetrics {
     new CompressTimeMetric -> (_.compressNanos),
     new StoreTimeMetric -> (_.storeNanos)
   )
-
-  val all: Array[CustomMetric] = ofTasks.map(_._1).toArray
 
   /** Returns the metrics of a micro-batch in a stream's progress (`sink.metrics`). */
   def progress(counts: WriteCounts): Map[String, String] = Map(
@@ -41,8 +37,4 @@ object WriteMetrics {
   ).map { case (name, value) => name -> value.toString }
 
   private val NanosPerMs = 1000000L
-
-  /** Returns what a task reports. */
-  def values(counts: WriteCounts): Array[CustomTaskMetric] =
-    ofTasks.map { case (metric, value) => MetricValue(metric.name, value(counts)) }.toArray
 }

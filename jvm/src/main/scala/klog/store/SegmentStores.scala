@@ -36,8 +36,7 @@ object SegmentStores {
 
   /** Returns a root as its store spells it. */
   def spelled(root: String): String =
-    if (scheme(root) == "file")
-      "/" + root.stripPrefix("file:").dropWhile(_ == '/').reverse.dropWhile(_ == '/').reverse
+    if (scheme(root) == "file") "/" + root.stripPrefix("file:").replaceAll("^/+|/+$", "")
     else root
 
   /** Returns the scheme of a URL; "" for a path, which may have a colon. */
