@@ -200,7 +200,7 @@ def test_f28_credentials_that_expire_midway(clients: TopicClients, code: str, st
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.full)])
 def test_f03_log_expiration_with_requests_failing(clients: TopicClients, step: int) -> None:
     """Checkpoint and log expiration: nothing live is lost, and the next run completes."""
-    for at in range(0, MAX_REQUESTS, step):
+    for at in range(0, MAX_REQUESTS + step, step):
         topic, state = new_topic(clients)
         signed_topic.append(topic.direct, state, {0: ["x0", "x1"], 1: ["y0"]})
         clients.proxy.fail(Wrong(RESET, applied=True), at)
