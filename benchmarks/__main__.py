@@ -130,9 +130,10 @@ batches, what columns cost against all of them (CPU time, in turns), and the pla
 klog root with many partitions, from nothing.""",
     "engine-writes": """\
 A cached DataFrame written with the JVM engine on local[2], wall time and CPU (Spark, its workers,
-the broker) of the whole write, in turns: klog, also with a shuffle by partition and with Python,
+the broker) of the whole write, in turns: klog, also without the shuffle of batches and with Python,
 Spark's Kafka sink into a broker on this machine (`acks=all`), and Parquet (snappy for lz4). A ratio
-is the peer's time by klog's: above 1, klog takes less.""",
+is the peer's time by klog's: above 1, klog takes less. Then streams into each (`rate-micro-batch`):
+micro-batches of a tenth of the rows, and of one row.""",
     "imports": """\
 Fresh processes in turns: commands in wall time against `import pyarrow`, and the CPU time of klog's
 part in each Python process of a read by Spark, its imports included.""",
@@ -291,7 +292,9 @@ _RUN: dict[str, Any] = {
     "first-query": lambda run: first_query.run(run.rounds),
     "lookups": lambda run: lookups.run(run.segments, run.records, run.rounds),
     "engines": lambda run: engines.run(run.records, run.codecs, run.micro_batches, run.rounds),
-    "engine-writes": lambda run: engine_writes.run(run.records, run.codecs, run.rounds),
+    "engine-writes": lambda run: engine_writes.run(
+        run.records, run.codecs, run.micro_batches, run.rounds
+    ),
     "streams": lambda run: stream_runs.run(run.records, run.micro_batches, run.rounds),
 }
 _TABLE: dict[str, Any] = {

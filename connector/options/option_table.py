@@ -237,9 +237,10 @@ DISTRIBUTION_MODE = Option(
     "distributionMode",
     Use.WRITE,
     values.choice("none", "hash", any_case=True),
-    "With `hash` a write of the JVM shuffles rows by the partition that they go to, so that it "
-    "leaves one file a partition and roll. With `none` each task writes its rows.",
-    default="none",
+    "With `hash` a write of the JVM leaves one file a partition and roll, where that saves files: "
+    "one task gets all batches of a partition. With `none` each task writes its rows, as Python's "
+    "tasks always do.",
+    default="hash",
 )
 TOPIC = Option(
     "topic",

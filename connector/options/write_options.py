@@ -35,7 +35,6 @@ class WriteOptions:
         buffer_bytes: How many bytes of rows a task gathers.
         storage: The options of the stores.
         engine: What runs the tasks: `auto`, `python` or `jvm`.
-        distribution_mode: Whether rows are shuffled by partition: `none` or `hash`.
     """
 
     path: str
@@ -49,7 +48,6 @@ class WriteOptions:
     buffer_bytes: int = BUFFER_BYTES
     storage: StorageOptions = NO_STORAGE_OPTIONS
     engine: str = "auto"
-    distribution_mode: str = "none"
 
 
 def parse_write_options(options: Mapping[str, str], *, is_streaming: bool = False) -> WriteOptions:
@@ -65,6 +63,7 @@ def parse_write_options(options: Mapping[str, str], *, is_streaming: bool = Fals
     values = option_map(options, Use.WRITE, is_streaming=is_streaming)
     values.check_mode(Use.WRITE)
     values.check(table.WRITE_HEADERS)
+    values.check(table.DISTRIBUTION_MODE)
     segment_options = segment_option_map(
         {row.name: values.texts[row.name] for row in table.SEGMENT_OPTIONS if row in values}
     )
@@ -80,7 +79,6 @@ def parse_write_options(options: Mapping[str, str], *, is_streaming: bool = Fals
         buffer_bytes=segment_options[table.BUFFER_MEMORY],
         storage=parse_storage_options(options),
         engine=values[table.WRITE_ENGINE],
-        distribution_mode=values[table.DISTRIBUTION_MODE],
     )
     if parsed.topic is not None and parsed.topic == parsed.dead_letter_topic:
         raise OptionError(

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -201,11 +200,6 @@ def _plan_write(
 ) -> WritePlanDict:
     if options.engine == "jvm" and not is_for_jvm:
         raise missing_shim()
-    if options.distribution_mode == "hash" and not is_for_jvm:
-        warnings.warn(
-            "distributionMode: hash has no effect, as Python writes. Use klog.repartition",
-            stacklevel=2,
-        )
     plan = write_plan.load_write_plan(options, is_streaming=is_streaming)
     return plan_to_dict(with_dead_letter_plan(plan) if is_for_jvm else plan)
 

@@ -1,4 +1,7 @@
-"""With `distributionMode=hash` a write of the JVM leaves one file for each partition and roll."""
+"""A write of the JVM leaves one file for each partition and roll, with the rows in the same order.
+
+The option `distributionMode=none` is the oracle: each task writes its own files.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import klog
-from klog.logformat.partitioner import key_partitions
+from klog.logformat.batches.scan_batches import scan_batches
 
 pytestmark = pytest.mark.spark
 
@@ -20,15 +22,15 @@ KEY = "if(id % 5 = 0, null, cast(id % 50 as string)) AS key"
 VALUE = "cast(id as string) AS value"
 
 
-def rows(spark: SparkSession, *columns: str) -> DataFrame:
-    return spark.range(0, ROWS, 1, TASKS).selectExpr(VALUE, *columns)
+def rows(spark: SparkSession, *columns: str, tasks: int = TASKS) -> DataFrame:
+    return spark.range(0, ROWS, 1, tasks).selectExpr(VALUE, *columns)
 
 
 def write(df: DataFrame, root: Path, **options: Any) -> int:
     """Write rows to a new topic; returns the number of its segments."""
     klog.open(root).create_topic("t", PARTITIONS)
     writer = df.write.format("klog").mode("append").option("topic", "t").option("engine", "jvm")
-    writer.options(**{"distributionMode": "hash", **options}).save(str(root))
+    writer.options(**options).save(str(root))
     return segments(root)
 
 
@@ -45,22 +47,43 @@ def written(root: Path) -> dict[int, list[tuple[bytes | None, int]]]:
     return records
 
 
+def assert_same_log(df: DataFrame, tmp_path: Path, files: int, **options: Any) -> None:
+    """Assert that a write leaves so many files, and what each task would have written."""
+    (tmp_path / "hash").mkdir()
+    (tmp_path / "none").mkdir()
+    assert write(df, tmp_path / "hash", **options) == files
+    write(df, tmp_path / "none", distributionMode="none", **options)
+    assert written(tmp_path / "hash") == written(tmp_path / "none")
+    assert sum(map(len, written(tmp_path / "hash").values())) == ROWS
+
+
 def test_each_partition_has_one_file(spark: SparkSession, tmp_path: Path) -> None:
-    assert write(rows(spark, KEY), tmp_path) == PARTITIONS
-    records = written(tmp_path)
-    assert sorted(value for part in records.values() for _, value in part) == list(range(ROWS))
-    for number, part in records.items():
-        keys = [key for key, _ in part if key is not None]
-        assert set(key_partitions(pa.array(keys), PARTITIONS).to_pylist()) == {number}
+    assert_same_log(rows(spark, KEY), tmp_path, PARTITIONS)
 
 
-def test_rows_of_a_task_keep_their_order(spark: SparkSession, tmp_path: Path) -> None:
-    write(rows(spark, KEY), tmp_path)
-    of_task = ROWS // TASKS
-    for part in written(tmp_path).values():
-        for task in range(TASKS):
-            numbers = [value for _, value in part if value // of_task == task]
-            assert numbers == sorted(numbers)
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_rows_keep_their_order_in_batches_of_all_sizes(
+    spark: SparkSession, tmp_path: Path, codec: str
+) -> None:
+    options = {"batch.size": 700, "compression.type": codec}
+    assert_same_log(rows(spark, KEY), tmp_path, PARTITIONS, **options)
+
+
+def test_rows_keep_their_order_without_memory(spark: SparkSession, tmp_path: Path) -> None:
+    assert_same_log(rows(spark, KEY), tmp_path, PARTITIONS, **{"buffer.memory": 1})
+
+
+def test_small_batches_of_tasks_become_one(spark: SparkSession, tmp_path: Path) -> None:
+    write(rows(spark, "'one' AS key", tasks=50), tmp_path, **{"compression.type": "zstd"})
+    (log,) = tmp_path.glob("t-*/*.log")
+    data = log.read_bytes()
+    assert len(scan_batches(data, 0, len(data))) == 1
+
+
+def test_segments_roll(spark: SparkSession, tmp_path: Path) -> None:
+    options = {"segment.bytes": 4096, "batch.size": 1000, "compression.type": "none"}
+    files = write(rows(spark, "'one' AS key"), tmp_path, **options)
+    assert 2 < files < 2 * ROWS * 14 // 4096
 
 
 def test_tasks_write_their_rows_if_the_option_says_so(spark: SparkSession, tmp_path: Path) -> None:
@@ -69,9 +92,7 @@ def test_tasks_write_their_rows_if_the_option_says_so(spark: SparkSession, tmp_p
 
 def test_the_column_partition_decides(spark: SparkSession, tmp_path: Path) -> None:
     partition = f"if(id % 10 < 8, cast(id % {PARTITIONS} as bigint), null) AS partition"
-    assert write(rows(spark, KEY, partition), tmp_path) == PARTITIONS
-    for number, part in written(tmp_path).items():
-        assert {value % PARTITIONS for _, value in part if value % 10 < 8} == {number}
+    assert_same_log(rows(spark, KEY, partition), tmp_path, PARTITIONS)
 
 
 @pytest.mark.parametrize("partition", [-1, PARTITIONS, 1 << 40])
@@ -83,63 +104,72 @@ def test_a_partition_that_is_not_there_is_named(
         write(rows(spark, KEY, column), tmp_path)
 
 
-def test_rows_without_a_key_are_not_shuffled(spark: SparkSession, tmp_path: Path) -> None:
-    assert write(rows(spark), tmp_path) == TASKS
+@pytest.mark.parametrize("tasks", [PARTITIONS, 2 * PARTITIONS])
+def test_rows_without_a_key_leave_no_more_files(
+    spark: SparkSession, tmp_path: Path, tasks: int
+) -> None:
+    assert_same_log(rows(spark, tasks=tasks), tmp_path, PARTITIONS)
 
 
-def test_rows_with_a_partition_alone_are_shuffled(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_with_a_partition_alone(spark: SparkSession, tmp_path: Path) -> None:
     df = rows(spark, f"cast(id % {PARTITIONS} as smallint) AS Partition")
-    assert write(df, tmp_path) == PARTITIONS
+    assert_same_log(df, tmp_path, PARTITIONS)
 
 
 @pytest.mark.parametrize("partitioner", ["sticky", "round-robin"])
-def test_other_partitioners_are_not_shuffled(
-    spark: SparkSession, tmp_path: Path, partitioner: str
-) -> None:
-    files = write(rows(spark, KEY), tmp_path, partitioner=partitioner)
-    assert files == (TASKS if partitioner == "sticky" else PARTITIONS * TASKS)
+def test_other_partitioners(spark: SparkSession, tmp_path: Path, partitioner: str) -> None:
+    assert_same_log(rows(spark, KEY), tmp_path, PARTITIONS, partitioner=partitioner)
 
 
 def test_sorted_rows_stay_sorted(spark: SparkSession, tmp_path: Path) -> None:
-    write(rows(spark, KEY).orderBy("value"), tmp_path)
+    assert write(rows(spark, KEY).orderBy("value"), tmp_path) == PARTITIONS
     for part in written(tmp_path).values():
         texts = [str(value) for _, value in part]
         assert texts == sorted(texts)
 
 
-def test_rows_sorted_by_what_is_not_written_stay_sorted(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    write(rows(spark, KEY, "id").orderBy("id").select("key", "value"), tmp_path)
-    for part in written(tmp_path).values():
-        values = [value for _, value in part]
-        assert values == sorted(values)
+def test_dead_letters_lie_in_one_file_a_partition(spark: SparkSession, tmp_path: Path) -> None:
+    klog.open(tmp_path).create_topic("dead", 2)
+    partition = f"if(id % 10 = 0, {PARTITIONS}, null) AS partition"
+    write(rows(spark, KEY, partition), tmp_path, deadLetterTopic="dead")
+    dead = klog.open(tmp_path).scan("dead").read_all()
+    assert sorted(map(int, dead["value"].to_pylist())) == list(range(0, ROWS, 10))
+    assert segments(tmp_path) == PARTITIONS
+    assert len(list(tmp_path.glob("dead-*/*.log"))) <= 2
+    assert sum(map(len, written(tmp_path).values())) == ROWS - ROWS // 10
+
+
+def test_rows_that_are_all_rejected(spark: SparkSession, tmp_path: Path) -> None:
+    klog.open(tmp_path).create_topic("dead", 1)
+    write(rows(spark, KEY, "-1 AS partition"), tmp_path, deadLetterTopic="dead")
+    assert klog.open(tmp_path).scan("dead").read_all().num_rows == ROWS
+    assert not written(tmp_path)
 
 
 def exchanges(spark: SparkSession, df: DataFrame, root: Path) -> int:
-    """Return how many shuffles a write has."""
+    """Return how many shuffles of rows or of batches a write has."""
     df.createOrReplaceTempView("distributed_rows")
     spark.sql(
         "CREATE TABLE distributed (key BINARY, value BINARY, partition INT) USING klog "
-        f"OPTIONS (topic 't', engine 'jvm', distributionMode 'hash') LOCATION '{root}'"
+        f"OPTIONS (topic 't', engine 'jvm') LOCATION '{root}'"
     )
     try:
         statement = "INSERT INTO distributed (key, value, partition) SELECT key, value, partition"
         plan = spark.sql(f"EXPLAIN {statement} FROM distributed_rows").collect()[0][0]
     finally:
         spark.sql("DROP TABLE distributed")
-    return int(plan.count("Exchange "))
+    return int(plan.count("Exchange ") + plan.count("KlogBatchShuffle "))
 
 
 def test_rows_in_their_places_are_not_shuffled_again(spark: SparkSession, tmp_path: Path) -> None:
     klog.open(tmp_path).create_topic("t", PARTITIONS)
     key = "cast(cast(id as string) as binary) AS key"
     value = "cast(cast(id as string) as binary) AS value"
-    df = spark.range(0, ROWS, 1, TASKS).selectExpr(key, value, "cast(null as int) AS partition")
+    partition = f"cast(id % {PARTITIONS} as int) AS partition"
+    df = spark.range(0, ROWS, 1, TASKS).selectExpr(key, value, partition)
     assert exchanges(spark, df, tmp_path) == 1
     assert exchanges(spark, klog.repartition(df, tmp_path, "t"), tmp_path) == 1
     assert exchanges(spark, df.repartition("partition"), tmp_path) == 1
-    assert exchanges(spark, df.coalesce(1), tmp_path) == 0
     assert exchanges(spark, df.repartition("key"), tmp_path) == 2
 
 
@@ -149,7 +179,7 @@ def test_streams_have_one_file_a_partition_and_batch(spark: SparkSession, tmp_pa
     klog.open(tmp_path / "out").create_topic("t", PARTITIONS)
     source = spark.readStream.schema("value string, key string").parquet(str(folder))
     writer = source.writeStream.format("klog").option("topic", "t").option("engine", "jvm")
-    writer = writer.options(distributionMode="hash", checkpointLocation=str(tmp_path / "state"))
+    writer = writer.options(checkpointLocation=str(tmp_path / "state"))
     query = writer.trigger(availableNow=True).start(str(tmp_path / "out"))
     assert query.awaitTermination(120)
     assert segments(tmp_path / "out") == PARTITIONS

@@ -64,21 +64,32 @@ final class OpenBatch(maxBytes: Int) {
     */
   def split(whenFull: OpenBatch => Unit): Unit = {
     val half = new OpenBatch(maxBytes / 2)
+    half.addAll(array, used, baseTimestampMs, whenFull)
+    if (!half.isEmpty) whenFull(half)
+  }
+
+  /** Adds the records of a batch that is not compressed.
+    *
+    * @param batch
+    *   has the records from [[BatchHeader.HeaderBytes]] to `end`
+    * @param whenFull
+    *   called with this batch when the next record does not fit; it is emptied afterwards
+    */
+  def addAll(batch: Array[Byte], end: Int, baseTimestampMs: Long, whenFull: OpenBatch => Unit): Unit = {
     var position = BatchHeader.HeaderBytes
-    while (position < used) {
-      val length = Varint.read(array, position)
+    while (position < end) {
+      val length = Varint.read(batch, position)
       val body = Varint.end(length)
       val recordEnd = body + Varint.value(length)
-      val timestampMs = baseTimestampMs + Varint.varlong(array, body + 1)
-      val content = Varint.end(Varint.read(array, Varint.varlongEnd(array, body + 1)))
-      if (!half.addContent(timestampMs, array, content, recordEnd - content)) {
-        whenFull(half)
-        half.clear()
-        half.addContent(timestampMs, array, content, recordEnd - content)
+      val timestampMs = baseTimestampMs + Varint.varlong(batch, body + 1)
+      val content = Varint.end(Varint.read(batch, Varint.varlongEnd(batch, body + 1)))
+      if (!addContent(timestampMs, batch, content, recordEnd - content)) {
+        whenFull(this)
+        clear()
+        addContent(timestampMs, batch, content, recordEnd - content)
       }
       position = recordEnd
     }
-    if (!half.isEmpty) whenFull(half)
   }
 
   /** Adds a record whose key, value and headers are encoded already. */

@@ -36,6 +36,7 @@ final class KlogTable(
     with SupportsWrite
     with ReportsSinkMetrics {
   private val sinkProgress = new SinkProgress
+  private val sinkStores = new SinkStores
 
   override def name(): String = python.name
   override def schema(): StructType = columnsRead
@@ -68,7 +69,13 @@ final class KlogTable(
   }
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
-    new KlogWriteBuilder(python.asInstanceOf[SupportsWrite], info, withEntry(info.options), sinkProgress)
+    new KlogWriteBuilder(
+      python.asInstanceOf[SupportsWrite],
+      info,
+      withEntry(info.options),
+      sinkStores,
+      sinkProgress
+    )
 
   override def metrics(): util.Map[String, String] = sinkProgress.metrics
 

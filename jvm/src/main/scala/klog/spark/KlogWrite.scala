@@ -22,6 +22,8 @@ final class PythonKlogWrite(python: Write, reason: String) extends Write {
   * The rule: Python's own write makes the plan, once for a batch and once for each micro-batch, and gets the
   * messages of the tasks for its commit.
   *
+  * @param stores
+  *   what the tasks write to
   * @param progress
   *   gets what the last micro-batch has written
   */
@@ -29,6 +31,7 @@ final class KlogWrite(
     python: Write,
     schema: StructType,
     options: CaseInsensitiveStringMap,
+    stores: SinkStores,
     progress: SinkProgress
 ) extends Write {
   private lazy val batch = python.toBatch
@@ -40,14 +43,17 @@ final class KlogWrite(
       KlogPythonBridge.plannedWriter(batch)
     },
     schema,
-    options
+    options,
+    stores,
+    isStream = false
   )
 
   override def description(): String = s"klog engine=jvm, topic ${options.get("topic")}"
   override def toString: String = description()
 
   override def toBatch: BatchWrite = new BatchWrite {
-    override def createBatchWriterFactory(info: PhysicalWriteInfo): DataWriterFactory = tasks.factory
+    override def createBatchWriterFactory(info: PhysicalWriteInfo): DataWriterFactory =
+      new StagingWriterFactory(tasks.work)
     override def useCommitCoordinator(): Boolean = batch.useCommitCoordinator
     override def commit(messages: Array[WriterCommitMessage]): Unit =
       batch.commit(StagedMessage.toPython(messages))
@@ -56,7 +62,7 @@ final class KlogWrite(
   }
 
   override def toStreaming: StreamingWrite =
-    new KlogStreamingWrite(python.toStreaming, schema, options, progress)
+    new KlogStreamingWrite(python.toStreaming, schema, options, stores, progress)
 
   override def supportedCustomMetrics(): Array[CustomMetric] = WriteMetrics.ofTasks.all
 }
@@ -66,6 +72,7 @@ final class KlogStreamingWrite(
     python: StreamingWrite,
     schema: StructType,
     options: CaseInsensitiveStringMap,
+    stores: SinkStores,
     progress: SinkProgress
 ) extends StreamingWrite {
 
@@ -76,13 +83,15 @@ final class KlogStreamingWrite(
       KlogPythonBridge.plannedWriter(python)
     },
     schema,
-    options
+    options,
+    stores,
+    isStream = true
   )
 
   override def toString: String = s"klog engine=jvm, topic ${options.get("topic")}"
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory =
-    tasks.factory
+    new StagingWriterFactory(tasks.work)
   override def useCommitCoordinator(): Boolean = python.useCommitCoordinator
 
   override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = {

@@ -17,6 +17,7 @@ final class KlogWriteBuilder(
     python: SupportsWrite,
     info: LogicalWriteInfo,
     options: CaseInsensitiveStringMap,
+    stores: SinkStores,
     progress: SinkProgress
 ) extends WriteBuilder
     with SupportsTruncate
@@ -31,7 +32,7 @@ final class KlogWriteBuilder(
   override def build(): Write = {
     val reason = Engine.ofWrite(options).pythonWriteReason(WriteRefusal.of(options))
     if (reason.nonEmpty) new PythonKlogWrite(pythonWrite(options), reason)
-    else new KlogWrite(pythonWrite(plannedForJvm), info.schema, options, progress)
+    else new KlogWrite(pythonWrite(plannedForJvm), info.schema, options, stores, progress)
   }
 
   private def plannedForJvm: CaseInsensitiveStringMap = {

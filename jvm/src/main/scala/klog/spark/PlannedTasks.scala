@@ -1,51 +1,60 @@
 package klog.spark
 
+import java.util.Locale
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.{DataWriter, DataWriterFactory}
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import klog.staging.{TopicPlan, WritePlan}
-import klog.store.SegmentStores
+import klog.staging.WritePlan
 
 /** The plan of a write, and how its tasks run it. Python plans when it is first asked for.
   *
   * @param writer
   *   Python's writer with the plan, pickled
+  * @param isStream
+  *   whether this is a micro-batch
   */
-final class PlannedTasks(writer: => Array[Byte], schema: StructType, options: CaseInsensitiveStringMap) {
-  private lazy val plan = PickledRequest.writePlan(writer)
-  private lazy val whole = WritePlan.of(plan)
-  private var isDistributed = false
+final class PlannedTasks(
+    writer: => Array[Byte],
+    schema: StructType,
+    options: CaseInsensitiveStringMap,
+    stores: SinkStores,
+    isStream: Boolean
+) {
 
-  /** Returns the topic whose partitions rows are to be shuffled by; None if they are not. */
-  def distributedTopic: Option[TopicPlan] =
-    if (!"hash".equalsIgnoreCase(options.get("distributionMode"))) None
-    else whole.topic.flatMap(whole.topics.get).filter(_.settings.partitioner == "murmur2")
+  /** What tasks know. */
+  lazy val work: TaskWork =
+    new TaskWork(PickledRequest.writePlan(writer), schema, stores.of(options), isStream)
 
-  /** Says that rows are shuffled by partition: the task of a number gets the rows for the partition of it. */
-  def setDistributed(): Unit = isDistributed = true
+  /** The plan that the tasks get. */
+  lazy val plan: WritePlan = work.plan
 
-  /** Returns what makes the writers of the tasks. */
-  def factory: StagingWriterFactory = {
-    val path = options.getOrDefault("path", "")
-    val stores = TaskStores.of(Seq(SegmentStores.scheme(path)), options)
-    new StagingWriterFactory(plan, schema, stores, isDistributed)
+  /** Whether the write is to leave one file for each partition and roll. */
+  def isDistributed: Boolean = !"none".equalsIgnoreCase(options.get("distributionMode"))
+
+  /** Whether each task may write to each partition, as its rows have a partition or a key. */
+  def areRowsSpread: Boolean = {
+    val columns = schema.fieldNames.map(_.toLowerCase(Locale.ROOT))
+    columns.contains("partition") || isOrderSensitive ||
+    (columns.contains("key") && partitioner.contains("murmur2"))
   }
+
+  /** Whether the order of the rows of a task decides which partitions they go to. */
+  def isOrderSensitive: Boolean = partitioner.contains("round-robin")
+
+  private def partitioner: Option[String] = plan.topic.map(plan.topicPlan(_).settings.partitioner)
+
+  override def toString: String = options.get("topic")
 }
 
-/** Makes the writers of tasks on executors.
-  *
-  * @param plan
-  *   the plan of the write, as JSON
-  */
-final class StagingWriterFactory(plan: String, schema: StructType, stores: TaskStores, isDistributed: Boolean)
-    extends DataWriterFactory
-    with StreamingDataWriterFactory {
+/** Makes the writers of tasks on executors. */
+final class StagingWriterFactory(work: TaskWork) extends DataWriterFactory with StreamingDataWriterFactory {
   override def createWriter(partition: Int, taskId: Long): DataWriter[InternalRow] =
-    new StagingDataWriter(plan, schema, stores, partition, taskId, None, isDistributed)
+    new StagingDataWriter(work, partition, taskId)
 
   override def createWriter(partition: Int, taskId: Long, epoch: Long): DataWriter[InternalRow] =
-    new StagingDataWriter(plan, schema, stores, partition, taskId, Some(epoch), isDistributed)
+    createWriter(partition, taskId)
 }

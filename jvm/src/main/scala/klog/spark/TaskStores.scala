@@ -33,6 +33,21 @@ final case class TaskStores(
   def cover(schemes: Seq[String]): Boolean = configuration.isDefined || schemes.forall(SegmentStores.isLocal)
 }
 
+/** The stores of the writes of one table: the micro-batches of a stream share one broadcast. */
+final class SinkStores {
+  private var last: Option[(CaseInsensitiveStringMap, TaskStores)] = None
+
+  def of(options: CaseInsensitiveStringMap): TaskStores = synchronized {
+    last match {
+      case Some((same, stores)) if same == options => stores
+      case _ =>
+        val stores = TaskStores.of(Seq(SegmentStores.scheme(options.getOrDefault("path", ""))), options)
+        last = Some((options, stores))
+        stores
+    }
+  }
+}
+
 object TaskStores {
 
   /** The file that says which version of klog's layout a root has. */

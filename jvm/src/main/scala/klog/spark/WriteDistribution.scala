@@ -4,41 +4,38 @@ import java.util.Locale
 
 import scala.annotation.nowarn
 
-import org.apache.spark.sql.catalyst.expressions.{
-  Attribute,
-  AttributeSet,
-  DirectShufflePartitionID,
-  Expression
-}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy, UnaryExecNode}
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
 
-/** Shuffles the rows of a write by the partition that they go to: one file for each partition and roll.
+/** Has the rows of a write leave one file for each partition and roll ([[BatchShuffle]]).
   *
-  * The rule: tasks times partitions is the number of files without the shuffle, so rows are shuffled unless a
-  * task has one partition each anyway: rows without a key and a partition, one task, rows that are shuffled by their column
-  * `partition` already (`klog.repartition`). Sorted rows stay, as a shuffle would lose their order. The option
-  * `distributionMode=hash` turns it on.
+  * The rule: tasks times partitions is the number of files otherwise. Rows that are shuffled by their column
+  * `partition` already (`klog.repartition`) are in their places. The option `distributionMode=none` turns it
+  * off.
   */
 object WriteDistribution extends SparkStrategy {
 
-  /** Spark makes a write after its optimizer, so the shuffle is added when the write is planned. */
-  override def apply(plan: LogicalPlan): Seq[SparkPlan] =
-    tasksOf(plan).toSeq.flatMap { tasks =>
-      distributed(plan.children.head, tasks).map(query => planLater(plan.withNewChildren(Seq(query))))
-    }
+  /** Spark makes a write after its optimizer, so this is added when the write is planned. */
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case DistributedRows(query, tasks) => Seq(DistributedRowsExec(planLater(query), tasks))
+    case _ =>
+      for (tasks <- tasksOf(plan).toSeq; query = plan.children.head if isMoved(query, tasks))
+        yield planLater(plan.withNewChildren(Seq(DistributedRows(query, tasks))))
+  }
 
   /** Throws if a class of this Spark lacks something that is used here. */
   def probe(): Unit = {
     classOf[MicroBatchWrite].getMethod("writeSupport")
-    classOf[DirectShufflePartitionID].getConstructor(classOf[Expression])
-    val (option, plan) = (classOf[Option[_]], classOf[LogicalPlan])
-    classOf[RepartitionByExpression].getConstructor(classOf[Seq[_]], plan, option, option)
+    classOf[DistributedRows].getMethods
+    classOf[DistributedRowsExec].getMethods
     classOf[KlogWriteBuilder].getMethods
     classOf[KlogTable].getMethods
-    TargetPartition.probe()
+    BatchShuffle.probe()
   }
 
   /** The node of a micro-batch is deprecated for all but Spark itself. */
@@ -54,30 +51,15 @@ object WriteDistribution extends SparkStrategy {
     case _ => None
   }
 
-  /** Returns the rows of a write after a shuffle; None if they stay where they are. */
-  private def distributed(query: LogicalPlan, tasks: PlannedTasks): Option[LogicalPlan] = {
-    def column(name: String): Option[Attribute] = query.output.find(_.name.toLowerCase(Locale.ROOT) == name)
-    val partition = column("partition")
-    val key = column("key")
-    val isMoved = (key.isDefined || partition.isDefined) && !isInPlace(query, partition)
-    for (topic <- Option.when(isMoved)(tasks).flatMap(_.distributedTopic)) yield {
-      tasks.setDistributed()
-      val target = TargetPartition.of(partition, key, topic.partitions, topic.baseVersion)
-      RepartitionByExpression(Seq(DirectShufflePartitionID(target)), query, Some(topic.partitions))
-    }
-  }
+  private def isMoved(query: LogicalPlan, tasks: PlannedTasks): Boolean =
+    tasks.isDistributed && !query.isInstanceOf[DistributedRows] && !isInPlace(query)
 
-  /** Returns whether rows are to stay in their tasks: they are sorted, in one task, or in their places. */
-  private def isInPlace(query: LogicalPlan, partition: Option[Attribute]): Boolean =
-    query.maxRows.exists(_ <= 1) || (belowColumns(query) match {
-      case _: Sort => true
-      case repartition: Repartition => repartition.numPartitions == 1
-      case shuffle: RepartitionByExpression =>
-        val isByPartition = partition.nonEmpty && shuffle.references == AttributeSet(partition)
-        val isOurs = shuffle.partitionExpressions.exists(TargetPartition.isTarget)
-        shuffle.numPartitions == 1 || isByPartition || isOurs
-      case _ => false
-    })
+  private def isInPlace(query: LogicalPlan): Boolean = belowColumns(query) match {
+    case shuffle: RepartitionByExpression =>
+      val partition = query.output.find(_.name.toLowerCase(Locale.ROOT) == "partition")
+      partition.exists(column => shuffle.references == AttributeSet(column))
+    case _ => false
+  }
 
   /** Returns what a query has below its columns and filters, which leave rows where they are. */
   private def belowColumns(query: LogicalPlan): LogicalPlan = query match {
@@ -85,4 +67,19 @@ object WriteDistribution extends SparkStrategy {
     case filter: Filter => belowColumns(filter.child)
     case other => other
   }
+}
+
+/** The rows of a write, in the tasks of their partitions. */
+final case class DistributedRows(child: LogicalPlan, tasks: PlannedTasks) extends UnaryNode {
+  override def output: Seq[Attribute] = child.output
+  override protected def withNewChildInternal(newChild: LogicalPlan): DistributedRows = copy(newChild)
+}
+
+/** Gives out batches of [[BatchShuffle]] instead of rows, if they were shuffled. */
+final case class DistributedRowsExec(child: SparkPlan, tasks: PlannedTasks) extends UnaryExecNode {
+  override def output: Seq[Attribute] = child.output
+  override def nodeName: String = "KlogBatchShuffle"
+  override def simpleString(maxFields: Int): String = s"$nodeName one file a partition, topic $tasks"
+  override protected def doExecute(): RDD[InternalRow] = BatchShuffle.of(child.execute(), tasks)
+  override protected def withNewChildInternal(newChild: SparkPlan): DistributedRowsExec = copy(newChild)
 }

@@ -7,68 +7,90 @@ import java.util.zip.CRC32C
 import klog.codecs.{Compressor, GrowingBytes}
 import klog.logformat.{BatchHeader, OpenBatch}
 
-/** Makes batches v2 of one topic: compressed, with their header (docs/write-plan.md, Batches).
+/** Makes batches v2 of one topic (docs/write-plan.md, Batches): their records first, their place later.
   *
-  * @param counts
-  *   what the task has done so far
+  * @param nowMs
+  *   the time of staging
   */
-final class BatchEncoder(settings: StagingSettings, task: TaskAttempt, counts: WriteCounts)
-    extends AutoCloseable {
+final class BatchEncoder(settings: StagingSettings, nowMs: Long) extends AutoCloseable {
   import BatchEncoder._
 
   private val compressor = Compressor.of(settings.codec, settings.compressionLevel)
   private val compressed = new GrowingBytes
-  private val attributes = settings.codec | (if (settings.isAppendTime) HasAppendTime else 0)
+  private val appendTime = if (settings.isAppendTime) HasAppendTime else 0
 
-  /** Returns records as a batch.
-    *
-    * @param sequence
-    *   the records of the task in the partition before this batch
-    */
-  def encode(records: OpenBatch, baseOffset: Long, sequence: Long, leaderEpoch: Int): Array[Byte] = {
-    val batch = compressor match {
+  /** Returns records as a batch, compressed. */
+  def encode(records: OpenBatch): EncodedBatch = {
+    val started = System.nanoTime()
+    val data = compressor match {
       case None => JavaArrays.copyOf(records.data, records.end)
       case Some(codec) => compress(codec, records)
     }
-    writeHeader(ByteBuffer.wrap(batch), records, baseOffset, sequence, leaderEpoch)
-    batch
+    encoded(records, data, settings.codec, System.nanoTime() - started, isWhole = true)
   }
+
+  /** Returns records as a batch that is to be packed again. */
+  def unpacked(records: OpenBatch): EncodedBatch =
+    encoded(records, JavaArrays.copyOf(records.data, records.end), 0, 0, isWhole = false)
 
   override def close(): Unit = compressor.foreach(_.close())
 
   private def compress(codec: Compressor, records: OpenBatch): Array[Byte] = {
-    val started = System.nanoTime()
     compressed.clear()
     compressed.add(NoHeader, 0, NoHeader.length)
     codec.compress(records.data, BatchHeader.HeaderBytes, records.end - BatchHeader.HeaderBytes, compressed)
-    counts.compressNanos += System.nanoTime() - started
     JavaArrays.copyOf(compressed.data, compressed.end)
   }
 
-  private def writeHeader(
-      batch: ByteBuffer,
+  private def encoded(
       records: OpenBatch,
-      baseOffset: Long,
-      sequence: Long,
-      leaderEpoch: Int
-  ): Unit = {
-    batch.putLong(baseOffset).putInt(batch.limit() - FrameBytes).putInt(leaderEpoch).put(Magic)
-    batch.putInt(0).putShort(attributes.toShort).putInt(records.count - 1)
-    batch.putLong(records.baseTimestampMs)
-    batch.putLong(if (settings.isAppendTime) task.nowMs else records.maxTimestampMs)
-    batch.putLong(task.producerId).putShort(task.producerEpoch)
-    batch.putInt((sequence & Int.MaxValue).toInt).putInt(records.count)
-    val crc = new CRC32C
-    crc.update(batch.array, CrcStart, batch.limit() - CrcStart)
-    batch.putInt(CrcAt, crc.getValue.toInt)
+      data: Array[Byte],
+      codec: Int,
+      compressNanos: Long,
+      isWhole: Boolean
+  ): EncodedBatch = {
+    val header = ByteBuffer.wrap(data)
+    header.position(LengthAt).putInt(data.length - FrameBytes)
+    header.put(MagicAt, 2.toByte)
+    header.position(AttributesAt).putShort((codec | appendTime).toShort).putInt(records.count - 1)
+    header.putLong(records.baseTimestampMs)
+    header.putLong(if (settings.isAppendTime) nowMs else records.maxTimestampMs)
+    header.putInt(CountAt, records.count)
+    val minMs = if (settings.isAppendTime) nowMs else records.minTimestampMs
+    new EncodedBatch(data, minMs, records.end, if (codec == 0) 0 else compressNanos, isWhole)
   }
 }
 
 object BatchEncoder {
   private val HasAppendTime = 0x08
-  private val Magic: Byte = 2
+  private val LengthAt = 8
   private val FrameBytes = 12
+  private val LeaderEpochAt = 12
+  private val MagicAt = 16
   private val CrcAt = 17
-  private val CrcStart = 21
+  private val AttributesAt = 21
+  private val ProducerAt = 43
+  private val CountAt = 57
   private val NoHeader = new Array[Byte](BatchHeader.HeaderBytes)
+
+  /** Writes the place of a batch in the log, its producer and its CRC.
+    *
+    * @param sequence
+    *   the records of the task in the partition before this batch
+    */
+  def place(
+      batch: EncodedBatch,
+      baseOffset: Long,
+      sequence: Long,
+      leaderEpoch: Int,
+      task: TaskAttempt
+  ): Unit = {
+    val header = ByteBuffer.wrap(batch.data)
+    header.putLong(0, baseOffset).putInt(LeaderEpochAt, leaderEpoch)
+    header.position(ProducerAt).putLong(task.producerId).putShort(task.producerEpoch)
+    header.putInt((sequence & Int.MaxValue).toInt)
+    val crc = new CRC32C
+    crc.update(batch.data, AttributesAt, batch.data.length - AttributesAt)
+    header.putInt(CrcAt, crc.getValue.toInt)
+  }
 }

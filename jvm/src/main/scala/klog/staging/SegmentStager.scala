@@ -6,7 +6,6 @@ import java.util.zip.CRC32C
 
 import scala.collection.mutable.ArrayBuffer
 
-import klog.logformat.{OpenBatch, RecordFields}
 import klog.store.WritableSegmentStore
 
 /** A segment that is on the store, as a commit's `add` has it. */
@@ -24,9 +23,9 @@ final case class StagedSegment(
     maxTimestampMs: Long
 )
 
-/** Stages the segments of one partition: records in, files on the store out.
+/** Stages the segments of one partition: batches in, files on the store out.
   *
-  * The rule: a record goes to the open batch, a full batch to the open segment, and a segment to the store
+  * The rule: a batch gets its place when it comes, and goes to the open segment; a segment goes to the store
   * when it is closed: first its log, then its indexes, because vacuum finds the files of a killed task by
   * their log. A segment rolls where a broker's would, each batch being one append.
   */
@@ -37,11 +36,9 @@ final class SegmentStager(
     root: String,
     store: WritableSegmentStore,
     spool: BatchSpool,
-    encoder: BatchEncoder,
     counts: WriteCounts
 ) {
   private val settings = plan.settings
-  private val records = new OpenBatch(settings.batchBytes)
   private val firstOffset = plan.logEnds(partition)
   private var nextOffset = firstOffset
   private var segment: OpenSegment = null
@@ -53,51 +50,22 @@ final class SegmentStager(
   /** The segments on the store, in order. */
   def segments: Seq[StagedSegment] = staged.toSeq
 
-  /** The memory of the records that are not encoded yet. */
-  def memoryBytes: Int = records.memoryBytes
-
-  def add(record: RecordFields): Unit =
-    if (!records.add(record)) {
-      encodeRecords(records)
-      records.clear()
-      records.add(record)
-    }
-
-  /** Encodes the records that wait, also if they are too few for a batch, and frees their memory. */
-  def flush(): Unit = {
-    if (!records.isEmpty) encodeRecords(records)
-    records.release()
+  def add(batch: EncodedBatch): Unit = {
+    val (data, records, maxMs) = (batch.data, batch.recordCount, batch.maxTimestampMs)
+    val lastOffset = nextOffset + records - 1
+    if (segment != null && segment.shouldRoll(data.length, lastOffset, maxMs, task.nowMs)) close()
+    if (segment == null) segment = new OpenSegment(nextOffset, task.nowMs, settings)
+    BatchEncoder.place(batch, nextOffset, nextOffset - firstOffset, plan.leaderEpochs(partition), task)
+    segment.append(data.length, lastOffset, maxMs)
+    batches += spool.add(data)
+    crc.update(data)
+    minTimestampMs = math.min(minTimestampMs, batch.minTimestampMs)
+    nextOffset = lastOffset + 1
+    counts.add(batch)
   }
 
   /** Puts the open segment on the store, if there is one. */
-  def close(): Unit = {
-    flush()
-    if (segment != null) putSegment()
-  }
-
-  /** Encodes a batch; if compression makes it too large, its records become smaller ones. */
-  private def encodeRecords(records: OpenBatch): Unit = {
-    val batch = encoder.encode(records, nextOffset, nextOffset - firstOffset, plan.leaderEpochs(partition))
-    if (batch.length > settings.maxBatchBytes && records.count > 1) records.split(encodeRecords)
-    else addBatch(batch, records)
-  }
-
-  private def addBatch(batch: Array[Byte], records: OpenBatch): Unit = {
-    val lastOffset = nextOffset + records.count - 1
-    val maxMs = if (settings.isAppendTime) task.nowMs else records.maxTimestampMs
-    if (segment != null && segment.shouldRoll(batch.length, lastOffset, maxMs, task.nowMs)) putSegment()
-    if (segment == null) segment = new OpenSegment(nextOffset, task.nowMs, settings)
-    segment.append(batch.length, lastOffset, maxMs)
-    batches += spool.add(batch)
-    crc.update(batch)
-    minTimestampMs =
-      math.min(minTimestampMs, if (settings.isAppendTime) task.nowMs else records.minTimestampMs)
-    nextOffset = lastOffset + 1
-    counts.records += records.count
-    counts.batches += 1
-    counts.plainBytes += records.end
-    counts.bytes += batch.length
-  }
+  def close(): Unit = if (segment != null) putSegment()
 
   private def put(file: String, chunks: Iterator[Array[Byte]]): Unit =
     try store.put(s"$root/$file", chunks)

@@ -4,117 +4,64 @@ import scala.collection.mutable
 
 import klog.store.WritableSegmentStore
 
-/** One task's part of a write: from its rows to segments on the store and a message to the commit.
+/** Stages the batches of one task: segments on the store, and a message to the commit.
   *
-  * The rule (docs/write-plan.md): a row goes to the topic that the write names, or else to the one that it
-  * names itself. A row that cannot be written fails the task, or becomes a dead letter. Rows and batches
-  * wait within `buffer.memory`, all topics together. A batch that the topic has already is not staged.
+  * The rule: batches of a partition become its segments in the order in which they come. They wait in a
+  * spool until their segment is closed.
   *
   * @param root
   *   the path of the root, as the store spells it
-  * @param isDistributed
-  *   whether the rows of the plan's topic were shuffled by partition, so that each task has one
   */
 final class TaskStager(
     plan: WritePlan,
     writer: Option[Writer],
     task: TaskAttempt,
     store: WritableSegmentStore,
-    root: String,
-    isDistributed: Boolean = false
+    root: String
 ) extends AutoCloseable {
   val counts: WriteCounts = new WriteCounts
-
-  /** Whether the topic has this batch of the writer already. */
-  val isCommitted: Boolean =
-    writer.exists(by => by.batchId <= plan.lastBatches.getOrElse(by.name, -1L))
-
   private val spool = new BatchSpool
-  private val stagers = mutable.LinkedHashMap.empty[String, TopicStager]
-  private val deadLetters = plan.deadLetterTopic.map { topic =>
-    topic -> new DeadLetters(writer.fold(plan.writeId)(by => s"${by.name}/${by.batchId}"), task.index)
-  }
-  private val named = plan.topic.filter(_ => !isCommitted).map(stagerOf)
-  private var rowCount = 0L
+  private val topics = mutable.LinkedHashMap.empty[String, Array[SegmentStager]]
 
-  /** Takes the next row.
+  def add(topic: String, partition: Int, batch: EncodedBatch): Unit = {
+    partitionOf(topic, partition).add(batch)
+    if (plan.topic.exists(_ != topic)) counts.deadLetters += batch.recordCount
+  }
+
+  /** The memory of the batches that wait. */
+  def memoryBytes: Long = spool.memoryBytes
+
+  /** Moves the batches that wait to the local disk. */
+  def spill(): Unit = spool.spill()
+
+  /** Puts the open segment of a partition on the store. */
+  def closeSegment(topic: String, partition: Int): Unit = partitionOf(topic, partition).close()
+
+  /** Puts what is left on the store; returns what the task has done.
     *
-    * @throws StagingError
-    *   if it cannot be written, and there is no topic for dead letters
+    * @param hasRows
+    *   whether there were rows for the topic of the write, also if all were rejected
     */
-  def add(row: RowToWrite): Unit = if (!isCommitted) {
-    named match {
-      case Some(stager) => addTo(stager, plan.topic.get, row)
-      case None if row.topic == null =>
-        reject(
-          row,
-          None,
-          "its topic is null; set it, or name one topic for all rows",
-          s"row $rowCount of task ${task.index}"
-        )
-      case None => addTo(stagerOf(row.topic), row.topic, row)
-    }
-    rowCount += 1
-    freeMemory()
+  def finish(hasRows: Boolean): CommitMessage = {
+    val staged = topics.toSeq.map { case (topic, partitions) => topic -> finished(partitions) }
+    val named = plan.topic.filter(topic => hasRows && !topics.contains(topic)).map(_ -> Seq.empty)
+    val all = (named ++ staged).map { case (topic, segments) => StagedTopic(plan.topicPlan(topic), segments) }
+    CommitMessage(plan.writeId, task, writer, plan.isCommitted(writer), all.toSeq)
   }
 
-  /** Puts what is left on the store; returns what the task has done. */
-  def finish(): CommitMessage = {
-    val segments = stagers.toSeq.map { case (topic, stager) => topic -> stager.finish() }
-    val written = segments.filter { case (topic, staged) =>
-      staged.nonEmpty || (plan.topic.contains(topic) && rowCount > 0)
-    }
-    val topics = written.map { case (topic, staged) => StagedTopic(plan.topics(topic), staged) }
-    CommitMessage(plan.writeId, task, writer, isCommitted, topics)
-  }
+  override def close(): Unit = spool.close()
 
-  override def close(): Unit = {
-    stagers.values.foreach(_.close())
-    spool.close()
-  }
-
-  private def addTo(stager: TopicStager, topic: String, row: RowToWrite): Unit = {
-    val refusal = stager.add(row, rowCount)
-    if (refusal.nonEmpty) reject(row, Some(topic), refusal, stager.place(rowCount))
-  }
-
-  private def reject(row: RowToWrite, topic: Option[String], reason: String, place: String): Unit =
-    deadLetters match {
-      case Some((deadTopic, letters)) if !topic.contains(deadTopic) =>
-        val timestampMs = Option.when(row.hasTimestamp && row.timestampMs != -1)(row.timestampMs)
-        val letter = letters.of(row, topic, timestampMs, reason, rowCount)
-        val stager = stagerOf(deadTopic)
-        val refusal = stager.add(letter, rowCount)
-        if (refusal.nonEmpty) throw StagingError.failed(s"${stager.place(rowCount)}: $refusal")
-        counts.deadLetters += 1
-      case _ => throw StagingError.failed(s"$place: $reason")
+  private def finished(partitions: Array[SegmentStager]): Seq[StagedSegment] =
+    partitions.toSeq.filter(_ != null).flatMap { partition =>
+      partition.close()
+      partition.segments
     }
 
-  private def stagerOf(topic: String): TopicStager = stagers.getOrElseUpdate(topic, newStager(topic))
-
-  private def newStager(topic: String): TopicStager = {
-    val planned = plan.topics.getOrElse(
-      topic,
-      throw StagingError.failed(
-        s"there is no topic $topic for dead letters; create it with klog topics create"
-      )
-    )
-    new TopicStager(planned, task, root, store, spool, counts, isDistributed && plan.topic.contains(topic))
-  }
-
-  /** Keeps records and batches within `buffer.memory`. */
-  private def freeMemory(): Unit = {
-    val waiting = waitingBytes
-    if (waiting + spool.memoryBytes > plan.bufferBytes) {
-      if (waiting > plan.bufferBytes / 2) stagers.values.foreach(_.flush())
-      if (waitingBytes + spool.memoryBytes > plan.bufferBytes) spool.spill()
-    }
-  }
-
-  private def waitingBytes: Long = {
-    var bytes = 0L
-    val all = stagers.valuesIterator
-    while (all.hasNext) bytes += all.next().memoryBytes
-    bytes
+  private def partitionOf(topic: String, number: Int): SegmentStager = {
+    val topicPlan = plan.topicPlan(topic)
+    val partitions = topics.getOrElseUpdate(topic, new Array[SegmentStager](topicPlan.partitions))
+    if (partitions(number) == null)
+      partitions(number) = new SegmentStager(topicPlan, task, number, root, store, spool, counts)
+    partitions(number)
   }
 }

@@ -13,6 +13,14 @@ final class WriteCounts extends Serializable {
   var compressNanos: Long = 0
   var storeNanos: Long = 0
 
+  def add(batch: EncodedBatch): Unit = {
+    records += batch.recordCount
+    batches += 1
+    plainBytes += batch.plainBytes
+    bytes += batch.data.length
+    compressNanos += batch.compressNanos
+  }
+
   def add(other: WriteCounts): Unit = {
     records += other.records
     batches += other.batches

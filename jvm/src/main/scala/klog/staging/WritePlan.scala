@@ -23,7 +23,19 @@ final case class WritePlan(
     bufferBytes: Long,
     topics: Map[String, TopicPlan],
     lastBatches: Map[String, Long]
-)
+) {
+
+  /** Returns whether the topic has this batch of a writer already. */
+  def isCommitted(writer: Option[Writer]): Boolean =
+    writer.exists(by => by.batchId <= lastBatches.getOrElse(by.name, -1L))
+
+  def topicPlan(topic: String): TopicPlan = topics.getOrElse(
+    topic,
+    throw StagingError.failed(
+      s"there is no topic $topic for dead letters; create it with klog topics create"
+    )
+  )
+}
 
 /** The plan for one topic: the state that its segments are staged on.
   *

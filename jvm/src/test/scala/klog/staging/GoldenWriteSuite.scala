@@ -17,17 +17,19 @@ import klog.codecs.InflatedBatches
 import klog.logformat._
 import klog.store.{SegmentFile, WritableSegmentStore}
 
-/** The tasks follow docs/write-plan.md: each golden plan gives its golden message and files. */
+/** The tasks follow docs/write-plan.md: each golden plan gives its golden message and files, in one step and
+  * in two.
+  */
 class GoldenWriteSuite extends munit.FunSuite {
   private val mapper = new ObjectMapper
   private val folder = Paths.get("tests/contracts/write_plan")
   private val all = WantedColumns(true, true, true, true, true, true)
 
-  for (path <- goldenFiles) test(path.getFileName.toString) {
+  for (path <- goldenFiles; isInTwoSteps <- Seq(false, true)) test(nameOf(path, isInTwoSteps)) {
     val golden = mapper.readTree(path.toFile)
     val store = new MemoryStore
     try {
-      val message = stage(golden, store)
+      val message = stage(golden, store, isInTwoSteps)
       assert(!golden.has("error"))
       assertEquals(comparable(golden, message), comparable(golden, golden.get("message")))
       assertEquals(store.files.keySet.toSet, golden.get("files").fieldNames.asScala.toSet)
@@ -46,7 +48,10 @@ class GoldenWriteSuite extends munit.FunSuite {
   private def goldenFiles: Seq[Path] =
     Using.resource(Files.list(folder))(_.iterator.asScala.filter(_.toString.endsWith(".json")).toSeq.sorted)
 
-  private def stage(golden: JsonNode, store: MemoryStore): JsonNode = {
+  private def nameOf(path: Path, isInTwoSteps: Boolean): String =
+    path.getFileName.toString + (if (isInTwoSteps) " in two steps" else "")
+
+  private def stage(golden: JsonNode, store: MemoryStore, isInTwoSteps: Boolean): JsonNode = {
     val plan = WritePlan.of(golden.get("plan").toString)
     val task = golden.get("task")
     val writer = Option(task.get("writer")).filterNot(_.isNull).map { node =>
@@ -60,9 +65,34 @@ class GoldenWriteSuite extends munit.FunSuite {
         task.get("attempt").asLong,
         task.get("nowMs").asLong
       )
-    Using.resource(new TaskStager(plan, writer, attempt, store, plan.root)) { stager =>
-      for (batch <- golden.get("rows").asScala; row <- batch.asScala) stager.add(rowOf(row))
-      mapper.readTree(stager.finish().toJson)
+    val rows = golden.get("rows").asScala.flatMap(_.asScala).map(rowOf)
+    val message =
+      if (isInTwoSteps) stagedInTwoSteps(plan, writer, attempt, store, rows)
+      else
+        Using.resource(new RowStager(plan, writer, attempt, store, plan.root)) { stager =>
+          rows.foreach(stager.add)
+          stager.finish()
+        }
+    mapper.readTree(message.toJson)
+  }
+
+  private def stagedInTwoSteps(
+      plan: WritePlan,
+      writer: Option[Writer],
+      task: TaskAttempt,
+      store: MemoryStore,
+      rows: Iterable[RowToWrite]
+  ): CommitMessage = {
+    val cut = mutable.ArrayBuffer.empty[PlacedBatch]
+    def add(topic: String, partition: Int, batch: EncodedBatch): Unit =
+      cut += PlacedBatch(BatchPlace(topic, partition, task.index, cut.length), batch)
+    Using.resource(new TaskRows(plan, writer, task, isPackedLater = true, add)) { encoder =>
+      rows.foreach(encoder.add)
+      encoder.flush()
+    }
+    Using.resource(new BatchStager(plan, writer, task, store, plan.root)) { stager =>
+      cut.sortBy(_.place).foreach(stager.add)
+      stager.finish()
     }
   }
 

@@ -1,35 +1,32 @@
 package klog.staging
 
 import klog.logformat.{BatchHeader, Murmur2, OpenBatch, RecordFields}
-import klog.store.WritableSegmentStore
 
-/** The rows of one topic that one task writes: checked, and spread over the partitions.
+/** The rows of one topic that one task gets: checked, spread over the partitions, and cut into batches.
   *
   * The rule: the column `partition` decides. If it is null or absent, the partitioner does: `murmur2` by
   * Kafka's hash of the key, and for a row without a key the task's sticky partition; `sticky` always that;
   * `round-robin` the next partition with each row of the task, from the sticky one on.
   *
-  * @param isDistributed
-  *   whether rows were shuffled by partition: the task of this number writes the partition of this number
+  * @param isPackedLater
+  *   whether another task gets the batches, and packs those that are too small again
+  * @param whenCut
+  *   called with the partition and each batch
   */
-final class TopicStager(
+final class TopicRows(
     plan: TopicPlan,
     task: TaskAttempt,
-    root: String,
-    store: WritableSegmentStore,
-    spool: BatchSpool,
-    counts: WriteCounts,
-    isDistributed: Boolean
+    isPackedLater: Boolean,
+    whenCut: (Int, EncodedBatch) => Unit
 ) extends AutoCloseable {
   private val settings = plan.settings
   private val rules = new RowRules(plan, task)
-  private val encoder = new BatchEncoder(settings, task, counts)
-  private val partitions = new Array[SegmentStager](plan.partitions)
-  private val stickyPartition =
-    ((if (isDistributed) task.index.toLong else plan.baseVersion + task.index) % plan.partitions).toInt
+  private val encoder = new BatchEncoder(settings, task.nowMs)
+  private val partitions = new Array[BatchCutter](plan.partitions)
+  private val stickyPartition = ((plan.baseVersion + task.index) % plan.partitions).toInt
   private val surelyFits = settings.maxBatchBytes - math.max(settings.maxBatchBytes / 8, 64)
 
-  /** The memory of the records that are not encoded yet. */
+  /** The memory of the records that are not in a batch yet. */
   var memoryBytes: Long = 0
 
   /** Takes a row.
@@ -54,16 +51,10 @@ final class TopicStager(
   /** Returns how errors name a row. */
   def place(number: Long): String = rules.place(number)
 
-  /** Encodes the records that wait, also if they are too few for a batch, and frees their memory. */
+  /** Cuts the records that wait, also if they are too few for a batch, and frees their memory. */
   def flush(): Unit = {
     partitions.iterator.filter(_ != null).foreach(_.flush())
     memoryBytes = 0
-  }
-
-  /** Puts what is left on the store; returns all segments, by partition and offset. */
-  def finish(): Seq[StagedSegment] = partitions.toSeq.filter(_ != null).flatMap { partition =>
-    partition.close()
-    partition.segments
   }
 
   override def close(): Unit = encoder.close()
@@ -76,7 +67,7 @@ final class TopicStager(
 
   private def addTo(number: Int, record: RecordFields): Unit = {
     if (partitions(number) == null) {
-      partitions(number) = new SegmentStager(plan, task, number, root, store, spool, encoder, counts)
+      partitions(number) = new BatchCutter(settings, encoder, isPackedLater, whenCut(number, _))
     }
     val partition = partitions(number)
     val before = partition.memoryBytes
@@ -96,7 +87,7 @@ final class TopicStager(
     else {
       val alone = new OpenBatch(0)
       alone.add(record)
-      val size = encoder.encode(alone, 0, 0, 0).length
+      val size = encoder.encode(alone).data.length
       val name = if (settings.maxBatchBytes == settings.segmentBytes) "segment.bytes" else "max.message.bytes"
       if (size <= settings.maxBatchBytes) ""
       else
