@@ -82,8 +82,8 @@ def _compared(
     batches: int,
     rounds: int,
 ) -> Iterator[Result]:
-    first: dict[str, list[float]] = {name: [] for name in sinks}
-    each: dict[str, list[float]] = {name: [] for name in sinks}
+    first_seconds: dict[str, list[float]] = {name: [] for name in sinks}
+    batch_ms: dict[str, list[float]] = {name: [] for name in sinks}
     run_numbers = numbers(rows * 1000)
     for turn in range(rounds + 1):
         for name, sink in sinks.items():
@@ -92,20 +92,23 @@ def _compared(
                 spark, sink, number, folder / f"checkpoint-{number}", rows, batches
             )
             if turn:
-                first[name].append(seconds)
-                each[name].append(milliseconds)
+                first_seconds[name].append(seconds)
+                batch_ms[name].append(milliseconds)
     of = f"micro-batches of {rows:,} rows, {batches} of them"
     for name in sinks:
-        yield Result(f"{name}: triggerExecution", of, f"{Spread.of(each[name])} ms")
-        yield Result(f"{name}: the first batch", of, f"{Spread.of(first[name])} s")
+        yield Result(f"{name}: triggerExecution", of, f"{Spread.of(batch_ms[name])} ms")
+        yield Result(f"{name}: the first batch", of, f"{Spread.of(first_seconds[name])} s")
     for peer in (SINK, PYTHON, PARQUET):
-        ratios = zip(each[peer], each[KLOG], strict=True)
+        ratios = zip(batch_ms[peer], batch_ms[KLOG], strict=True)
         spread = Spread.of([theirs / mine for theirs, mine in ratios])
         yield Result(f"{peer} / {KLOG}: triggerExecution", of, str(spread))
-    later = Spread.of(
-        [mine - theirs for mine, theirs in zip(first[KLOG], first[SINK], strict=True)]
+    difference = Spread.of(
+        [
+            mine - theirs
+            for mine, theirs in zip(first_seconds[KLOG], first_seconds[SINK], strict=True)
+        ]
     )
-    yield Result(f"{KLOG} - {SINK}: the first batch", of, f"{later} s")
+    yield Result(f"{KLOG} - {SINK}: the first batch", of, f"{difference} s")
 
 
 def _stream(
@@ -117,15 +120,22 @@ def _stream(
     writer = df.selectExpr("cast(value as string) key", "cast(value as string) value").writeStream
     started = time.monotonic()
     query = sink(writer.option("checkpointLocation", str(checkpoint)), number)
-    first = 0.0
-    seen: dict[int, float] = {}
-    while len(seen) < batches + WARM_UP_BATCHES:
-        time.sleep(POLL_SECONDS)
-        for progress in query.recentProgress:
-            seen[progress["batchId"]] = progress["durationMs"]["triggerExecution"]
-        if seen and not first:
-            first = time.monotonic() - started
-        if time.monotonic() - started > MAX_SECONDS:
-            raise RuntimeError(f"a stream has {len(seen)} micro-batches after {MAX_SECONDS} s")
-    query.stop()
-    return first, median([seen[batch] for batch in sorted(seen)][WARM_UP_BATCHES:])
+    first_seconds = 0.0
+    milliseconds: dict[int, float] = {}
+    try:
+        while len(milliseconds) < batches + WARM_UP_BATCHES:
+            time.sleep(POLL_SECONDS)
+            for progress in query.recentProgress:
+                milliseconds[progress["batchId"]] = progress["durationMs"]["triggerExecution"]
+            seconds = time.monotonic() - started
+            if milliseconds and not first_seconds:
+                first_seconds = seconds
+            if seconds > MAX_SECONDS or not query.isActive:
+                raise RuntimeError(
+                    f"a stream has {len(milliseconds)} micro-batches after {seconds:.0f} s: "
+                    f"{query.exception()}"
+                )
+    finally:
+        query.stop()
+    later = [milliseconds[batch] for batch in sorted(milliseconds)][WARM_UP_BATCHES:]
+    return first_seconds, median(later)

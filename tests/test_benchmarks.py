@@ -380,7 +380,8 @@ def test_engines_at_a_tiny_size() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=PROJECT)
     assert "| Kafka connector / klog | scan to noop, 4,000 records of 100 B, lz4 |" in done.stdout
     assert "| Parquet files / klog: triggerExecution |" in done.stdout
-    assert "| Kafka sink / klog, a shuffle | 4,000 rows of 100 B, lz4 |" in done.stdout
+    assert "| Kafka sink / klog, no shuffle | 4,000 rows of 100 B, lz4 |" in done.stdout
+    assert "| klog - Kafka sink: the first batch | micro-batches of 1 rows" in done.stdout
 
 
 def test_a_merge_that_merges_nothing_is_no_measurement(

@@ -55,12 +55,15 @@ TEST: Sequence[Lane] = (
 )
 """What the README calls: a fresh machine would spend four minutes on building MinIO."""
 CI: Sequence[Lane] = (
-    [("pytest", f"{ON_SPARK} and not full"), ("make", "fuzz", "FUZZ_SECONDS=45")],
+    [
+        ("pytest", f"{ON_SPARK} and not full"),
+        ("make", "fuzz", "FUZZ_SECONDS=45"),
+        ("pytest", f"{SLOW} and not full"),
+    ],
     [
         ("minio",),
         ("pytest", f"{ON_STORES} and not full"),
         ("pytest", f"{ON_CLUSTERS} and not full"),
-        ("pytest", f"{SLOW} and not full"),
     ],
     [("pytest", f"{ON_KAFKA} and not full"), ("make", "scala"), ("make", "bench-tiny")],
     [("make", "lint"), ("make", "types"), ("pytest", f"{UNIT} and not full")],

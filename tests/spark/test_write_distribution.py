@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import klog
+from klog.cli import main
 from klog.logformat.batches.scan_batches import scan_batches
 
 pytestmark = pytest.mark.spark
@@ -54,6 +55,7 @@ def assert_same_log(df: DataFrame, tmp_path: Path, files: int, **options: Any) -
     assert write(df, tmp_path / "hash", **options) == files
     write(df, tmp_path / "none", distributionMode="none", **options)
     assert written(tmp_path / "hash") == written(tmp_path / "none")
+    assert main(["verify", "--root", str(tmp_path / "hash")]) == 0
     assert sum(map(len, written(tmp_path / "hash").values())) == ROWS
 
 
@@ -82,8 +84,9 @@ def test_small_batches_of_tasks_become_one(spark: SparkSession, tmp_path: Path) 
 
 def test_segments_roll(spark: SparkSession, tmp_path: Path) -> None:
     options = {"segment.bytes": 4096, "batch.size": 1000, "compression.type": "none"}
-    files = write(rows(spark, "'one' AS key"), tmp_path, **options)
-    assert 2 < files < 2 * ROWS * 14 // 4096
+    files = write(rows(spark, "'one' AS key", tasks=50), tmp_path, **options)
+    sizes = [log.stat().st_size for log in tmp_path.glob("t-*/*.log")]
+    assert files == len(sizes) == -(-sum(sizes) // 4096)
 
 
 def test_tasks_write_their_rows_if_the_option_says_so(spark: SparkSession, tmp_path: Path) -> None:
@@ -182,5 +185,9 @@ def test_streams_have_one_file_a_partition_and_batch(spark: SparkSession, tmp_pa
     writer = writer.options(checkpointLocation=str(tmp_path / "state"))
     query = writer.trigger(availableNow=True).start(str(tmp_path / "out"))
     assert query.awaitTermination(120)
+    (progress,) = query.recentProgress
+    sink = progress["sink"]
+    assert (sink["numOutputRows"], sink["metrics"]["records"]) == (ROWS, str(ROWS))
+    assert sink["metrics"]["deadLetters"] == "0"
     assert segments(tmp_path / "out") == PARTITIONS
     assert sum(map(len, written(tmp_path / "out").values())) == ROWS

@@ -77,12 +77,12 @@ final class BatchHeader {
 
   private def readRecordBatch(buffer: ByteBuffer): Unit = {
     storedCrc = buffer.getInt(start + CrcAt)
-    attributes = buffer.getShort(start + 21)
+    attributes = buffer.getShort(start + AttributesAt)
     lastOffsetDelta = buffer.getInt(start + 23)
-    baseTimestampMs = buffer.getLong(start + 27)
-    maxTimestampMs = buffer.getLong(start + 35)
-    producerId = buffer.getLong(start + 43)
-    count = buffer.getInt(start + 57)
+    baseTimestampMs = buffer.getLong(start + BaseTimestampAt)
+    maxTimestampMs = buffer.getLong(start + MaxTimestampAt)
+    producerId = buffer.getLong(start + ProducerIdAt)
+    count = buffer.getInt(start + CountAt)
   }
 
   private def readMessage(buffer: ByteBuffer): Unit = {
@@ -111,11 +111,18 @@ object BatchHeader {
   /** Up to the magic, which tells the formats apart. */
   val MinFrameBytes: Int = 17
   val WrapperCount: Int = -1
-  private val FrameBytes = 12
-  private val LengthAt = 8
-  private val MagicAt = 16
-  private val CrcAt = 17
-  private val CrcStart = 21
+
+  /** Where the fields of a batch v2 lie, from its start on (docs/format.md, 2). */
+  private[klog] val LengthAt = 8
+  private[klog] val FrameBytes = 12
+  private[klog] val LeaderEpochAt = 12
+  private[klog] val MagicAt = 16
+  private[klog] val CrcAt = 17
+  private[klog] val AttributesAt = 21
+  private[klog] val BaseTimestampAt = 27
+  private[klog] val MaxTimestampAt = 35
+  private[klog] val ProducerIdAt = 43
+  private[klog] val CountAt = 57
   private val MessageCrcStart = 16
 
   /** The length of a batch without content, by magic. */
@@ -152,7 +159,7 @@ object BatchHeader {
 
   private def batchCrc(buffer: ByteBuffer, start: Int, end: Int): Int = {
     val crc = new CRC32C
-    crc.update(buffer.array, start + CrcStart, end - start - CrcStart)
+    crc.update(buffer.array, start + AttributesAt, end - start - AttributesAt)
     crc.getValue.toInt
   }
 }

@@ -1,6 +1,6 @@
 package klog.spark
 
-import org.apache.spark.{Partitioner, TaskContext}
+import org.apache.spark.{Partitioner, SparkContext, TaskContext}
 import org.apache.spark.rdd.{KlogRows, RDD, ShuffledRDD}
 import org.apache.spark.serializer.JavaSerializer
 import org.apache.spark.sql.catalyst.InternalRow
@@ -11,10 +11,10 @@ import scala.collection.mutable
 import klog.staging._
 
 /** A batch of another task, where Spark has the rows of a write. */
-final class BatchRow(val batch: PlacedBatch) extends GenericInternalRow(0)
+final class BatchRow(val batch: KeyedBatch) extends GenericInternalRow(0)
 
-/** Follows a batch once for each of its records but the first, as Spark counts the rows of a write. */
-final class RowOfBatch extends GenericInternalRow(0)
+/** Stands for one more record of a batch: Spark counts the rows of a write by what its tasks are given. */
+final class ExtraRow extends GenericInternalRow(0)
 
 /** Shuffles the batches of a write, so that one task gets all of a partition.
   *
@@ -25,21 +25,26 @@ final class RowOfBatch extends GenericInternalRow(0)
 object BatchShuffle {
 
   /** Returns the rows of a write, or its batches in the tasks of their partitions. */
-  def of(rows: RDD[InternalRow], tasks: PlannedTasks): RDD[InternalRow] = {
+  def of(rows: RDD[InternalRow], tasks: PlannedTasks, isOrderSensitive: Boolean): RDD[InternalRow] = {
     val partitions = tasks.plan.topic.map(tasks.plan.topicPlan).fold(Int.MaxValue)(_.partitions)
     val count = rows.getNumPartitions
     if (count <= (if (tasks.areRowsSpread) 1 else partitions)) rows
     else {
       val work = tasks.work
       def batchesOf(task: Int, rows: Iterator[InternalRow]) = new TaskBatches(work, task, rows)
-      val batches = KlogRows.map(rows, batchesOf, tasks.isOrderSensitive)
+      val batches = KlogRows.map(rows, batchesOf, isOrderSensitive || tasks.isOrderSensitive)
       val targets = new TaskOfPartition(math.min(count, partitions))
-      new ShuffledRDD[BatchPlace, EncodedBatch, EncodedBatch](batches, targets)
-        .setKeyOrdering(BatchPlace.ordering)
-        .setSerializer(new JavaSerializer(rows.sparkContext.getConf))
-        .mapPartitions(_.flatMap { case (place, batch) => rowsOf(place, batch) })
+      val shuffled = new ShuffledRDD[BatchKey, EncodedBatch, EncodedBatch](batches, targets)
+        .setKeyOrdering(BatchKey.ordering)
+        .setSerializer(serializer(rows.sparkContext))
+      tasks.onEnd(() => KlogRows.deleteShuffle(shuffled))
+      shuffled.mapPartitions(_.flatMap { case (key, batch) => rowsOf(key, batch) })
     }
   }
+
+  /** Java's serializer keeps what it has written until a reset: here a key and a batch. */
+  private def serializer(context: SparkContext): JavaSerializer =
+    new JavaSerializer(context.getConf.set("spark.serializer.objectStreamReset", "2"))
 
   /** Throws if this Spark lacks something that is used here. */
   def probe(): Unit = {
@@ -47,40 +52,38 @@ object BatchShuffle {
     KlogRows.probe()
   }
 
-  private def rowsOf(place: BatchPlace, batch: EncodedBatch): Iterator[InternalRow] =
-    Iterator.single(new BatchRow(PlacedBatch(place, batch))) ++ Iterator.fill(batch.recordCount - 1)(Counted)
+  private def rowsOf(key: BatchKey, batch: EncodedBatch): Iterator[InternalRow] =
+    Iterator.single(new BatchRow(KeyedBatch(key, batch))) ++ Iterator.fill(batch.recordCount - 1)(extraRow)
 
-  private val Counted = new RowOfBatch
+  private val extraRow = new ExtraRow
 }
 
 /** The task that gets a batch: one for each partition, or for some. */
 private final class TaskOfPartition(override val numPartitions: Int) extends Partitioner {
-  override def getPartition(key: Any): Int = key match {
-    case place: BatchPlace => place.partition % numPartitions
-  }
+  override def getPartition(key: Any): Int = key.asInstanceOf[BatchKey].partition % numPartitions
 }
 
 /** The batches of one task's rows. */
 private final class TaskBatches(work: TaskWork, task: Int, from: Iterator[InternalRow])
-    extends Iterator[(BatchPlace, EncodedBatch)] {
+    extends Iterator[(BatchKey, EncodedBatch)] {
   private val columns = new RowColumns(work.schema)
   private val row = new RowToWrite
-  private val cut = mutable.Queue.empty[(BatchPlace, EncodedBatch)]
+  private val cut = mutable.Queue.empty[(BatchKey, EncodedBatch)]
   private var cutCount = 0
   private val rows = work.classified {
     val (plan, writer) = (work.plan, work.writer)
     val attempt = TaskContext.get().taskAttemptId()
-    val rowTask = TaskAttempt.of(plan, writer, task, attempt, System.currentTimeMillis)
-    new TaskRows(plan, writer, rowTask, isPackedLater = true, addBatch)
+    val rowTask = TaskAttempt.of(plan, writer, task, attempt, work.plannedMs)
+    new TaskRows(plan, writer, rowTask, leavesPartial = true, addBatch)
   }
   TaskContext.get().addTaskCompletionListener[Unit](_ => rows.close())
 
   override def hasNext: Boolean = {
-    if (cut.isEmpty) work.classified(pull())
+    if (cut.isEmpty) pull()
     cut.nonEmpty
   }
 
-  override def next(): (BatchPlace, EncodedBatch) = {
+  override def next(): (BatchKey, EncodedBatch) = {
     val _ = hasNext
     cut.dequeue()
   }
@@ -88,14 +91,14 @@ private final class TaskBatches(work: TaskWork, task: Int, from: Iterator[Intern
   private def pull(): Unit = {
     while (cut.isEmpty && from.hasNext) {
       columns.read(from.next(), row)
-      rows.add(row)
-      if (rows.memoryBytes > work.plan.bufferBytes) rows.flush()
+      work.classified(rows.add(row))
+      if (rows.memoryBytes > work.plan.bufferBytes) work.classified(rows.flush())
     }
-    if (cut.isEmpty) rows.flush()
+    if (cut.isEmpty) work.classified(rows.flush())
   }
 
   private def addBatch(topic: String, partition: Int, batch: EncodedBatch): Unit = {
-    cut.enqueue((BatchPlace(topic, partition, task, cutCount), batch))
+    cut.enqueue((BatchKey(topic, partition, task, cutCount), batch))
     cutCount += 1
   }
 }

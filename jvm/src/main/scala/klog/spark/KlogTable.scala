@@ -35,8 +35,7 @@ final class KlogTable(
     with SupportsRead
     with SupportsWrite
     with ReportsSinkMetrics {
-  private val sinkProgress = new SinkProgress
-  private val sinkStores = new SinkStores
+  private val sink = new SinkState(dataSource)
 
   override def name(): String = python.name
   override def schema(): StructType = columnsRead
@@ -73,11 +72,10 @@ final class KlogTable(
       python.asInstanceOf[SupportsWrite],
       info,
       withEntry(info.options),
-      sinkStores,
-      sinkProgress
+      sink
     )
 
-  override def metrics(): util.Map[String, String] = sinkProgress.metrics
+  override def metrics(): util.Map[String, String] = sink.progress.metrics
 
   private def withEntry(options: CaseInsensitiveStringMap): CaseInsensitiveStringMap =
     entry.fold(options)(TableOptions.of(_, options))

@@ -8,11 +8,16 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** A write that Python runs, and why. */
-final class PythonKlogWrite(python: Write, reason: String) extends Write {
+final class PythonKlogWrite(python: Write, sink: SinkState, reason: String) extends Write {
   override def description(): String = s"klog engine=python ($reason)"
   override def toString: String = description()
   override def toBatch: BatchWrite = python.toBatch
-  override def toStreaming: StreamingWrite = python.toStreaming
+
+  override def toStreaming: StreamingWrite = {
+    sink.prepareCommits()
+    python.toStreaming
+  }
+
   override def supportedCustomMetrics(): Array[CustomMetric] = python.supportedCustomMetrics
   override def reportDriverMetrics(): Array[CustomTaskMetric] = python.reportDriverMetrics
 }
@@ -22,17 +27,14 @@ final class PythonKlogWrite(python: Write, reason: String) extends Write {
   * The rule: Python's own write makes the plan, once for a batch and once for each micro-batch, and gets the
   * messages of the tasks for its commit.
   *
-  * @param stores
-  *   what the tasks write to
-  * @param progress
-  *   gets what the last micro-batch has written
+  * @param sink
+  *   what it has in common with the other writes of its table
   */
 final class KlogWrite(
     python: Write,
     schema: StructType,
     options: CaseInsensitiveStringMap,
-    stores: SinkStores,
-    progress: SinkProgress
+    sink: SinkState
 ) extends Write {
   private lazy val batch = python.toBatch
 
@@ -44,7 +46,7 @@ final class KlogWrite(
     },
     schema,
     options,
-    stores,
+    sink,
     isStream = false
   )
 
@@ -56,13 +58,17 @@ final class KlogWrite(
       new StagingWriterFactory(tasks.work)
     override def useCommitCoordinator(): Boolean = batch.useCommitCoordinator
     override def commit(messages: Array[WriterCommitMessage]): Unit =
-      batch.commit(StagedMessage.toPython(messages))
+      try batch.commit(StagedMessage.toPython(messages))
+      finally tasks.end()
     override def abort(messages: Array[WriterCommitMessage]): Unit =
-      batch.abort(StagedMessage.toPython(messages))
+      try batch.abort(StagedMessage.toPython(messages))
+      finally tasks.end()
   }
 
-  override def toStreaming: StreamingWrite =
-    new KlogStreamingWrite(python.toStreaming, schema, options, stores, progress)
+  override def toStreaming: StreamingWrite = {
+    sink.prepareCommits()
+    new KlogStreamingWrite(python.toStreaming, schema, options, sink)
+  }
 
   override def supportedCustomMetrics(): Array[CustomMetric] = WriteMetrics.ofTasks.all
 }
@@ -72,8 +78,7 @@ final class KlogStreamingWrite(
     python: StreamingWrite,
     schema: StructType,
     options: CaseInsensitiveStringMap,
-    stores: SinkStores,
-    progress: SinkProgress
+    sink: SinkState
 ) extends StreamingWrite {
 
   /** The tasks of a micro-batch. */
@@ -84,7 +89,7 @@ final class KlogStreamingWrite(
     },
     schema,
     options,
-    stores,
+    sink,
     isStream = true
   )
 
@@ -95,12 +100,14 @@ final class KlogStreamingWrite(
   override def useCommitCoordinator(): Boolean = python.useCommitCoordinator
 
   override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = {
-    python.commit(epoch, StagedMessage.toPython(messages))
-    progress.set(StagedMessage.total(messages))
+    try python.commit(epoch, StagedMessage.toPython(messages))
+    finally tasks.end()
+    sink.progress.set(StagedMessage.total(messages))
   }
 
   override def abort(epoch: Long, messages: Array[WriterCommitMessage]): Unit =
-    python.abort(epoch, StagedMessage.toPython(messages))
+    try python.abort(epoch, StagedMessage.toPython(messages))
+    finally tasks.end()
 }
 
 /** Python plans without knowing how many tasks there will be. */

@@ -17,8 +17,7 @@ final class KlogWriteBuilder(
     python: SupportsWrite,
     info: LogicalWriteInfo,
     options: CaseInsensitiveStringMap,
-    stores: SinkStores,
-    progress: SinkProgress
+    sink: SinkState
 ) extends WriteBuilder
     with SupportsTruncate
     with SupportsStreamingUpdateAsAppend {
@@ -31,8 +30,8 @@ final class KlogWriteBuilder(
 
   override def build(): Write = {
     val reason = Engine.ofWrite(options).pythonWriteReason(WriteRefusal.of(options))
-    if (reason.nonEmpty) new PythonKlogWrite(pythonWrite(options), reason)
-    else new KlogWrite(pythonWrite(plannedForJvm), info.schema, options, stores, progress)
+    if (reason.nonEmpty) new PythonKlogWrite(pythonWrite(options), sink, reason)
+    else new KlogWrite(pythonWrite(plannedForJvm), info.schema, options, sink)
   }
 
   private def plannedForJvm: CaseInsensitiveStringMap = {

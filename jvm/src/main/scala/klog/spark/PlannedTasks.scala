@@ -21,16 +21,30 @@ final class PlannedTasks(
     writer: => Array[Byte],
     schema: StructType,
     options: CaseInsensitiveStringMap,
-    stores: SinkStores,
+    sink: SinkState,
     isStream: Boolean
 ) {
+  private var ends: Seq[() => Unit] = Nil
 
   /** What tasks know. */
-  lazy val work: TaskWork =
-    new TaskWork(PickledRequest.writePlan(writer), schema, stores.of(options), isStream)
+  lazy val work: TaskWork = {
+    val plan = PickledRequest.writePlan(writer)
+    new TaskWork(plan, schema, sink.storesOf(options), isStream, System.currentTimeMillis)
+  }
 
   /** The plan that the tasks get. */
-  lazy val plan: WritePlan = work.plan
+  lazy val plan: WritePlan = work.classified(work.plan)
+
+  /** Has something done when the write has been committed or aborted. */
+  def onEnd(action: () => Unit): Unit = synchronized { ends :+= action }
+
+  /** Says that the write has been committed or aborted. */
+  def end(): Unit = synchronized {
+    ends.foreach(action => action())
+    ends = Nil
+  }
+
+  def topic: String = options.get("topic")
 
   /** Whether the write is to leave one file for each partition and roll. */
   def isDistributed: Boolean = !"none".equalsIgnoreCase(options.get("distributionMode"))
@@ -46,8 +60,6 @@ final class PlannedTasks(
   def isOrderSensitive: Boolean = partitioner.contains("round-robin")
 
   private def partitioner: Option[String] = plan.topic.map(plan.topicPlan(_).settings.partitioner)
-
-  override def toString: String = options.get("topic")
 }
 
 /** Makes the writers of tasks on executors. */

@@ -33,21 +33,6 @@ final case class TaskStores(
   def cover(schemes: Seq[String]): Boolean = configuration.isDefined || schemes.forall(SegmentStores.isLocal)
 }
 
-/** The stores of the writes of one table: the micro-batches of a stream share one broadcast. */
-final class SinkStores {
-  private var last: Option[(CaseInsensitiveStringMap, TaskStores)] = None
-
-  def of(options: CaseInsensitiveStringMap): TaskStores = synchronized {
-    last match {
-      case Some((same, stores)) if same == options => stores
-      case _ =>
-        val stores = TaskStores.of(Seq(SegmentStores.scheme(options.getOrDefault("path", ""))), options)
-        last = Some((options, stores))
-        stores
-    }
-  }
-}
-
 object TaskStores {
 
   /** The file that says which version of klog's layout a root has. */
@@ -83,6 +68,11 @@ object TaskStores {
     else if (schemes.forall(SegmentStores.isLocal)) ""
     else file.fold("") { case (root, path) => stores.accessError(root, path) }
   }
+
+  /** Returns what decides the stores of a root, besides its options: Hadoop's configuration, if it is used. */
+  def configurationOf(scheme: String): Map[String, String] =
+    if (SegmentStores.isLocal(scheme)) Map.empty
+    else hadoopConfiguration.asScala.map(entry => entry.getKey -> entry.getValue).toMap
 
   /** Returns the stores of roots of these schemes. */
   def of(schemes: Seq[String], options: CaseInsensitiveStringMap): TaskStores = {

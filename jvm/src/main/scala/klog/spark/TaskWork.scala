@@ -16,9 +16,17 @@ import klog.staging.{StagingError, WritePlan, Writer}
   *   of its rows
   * @param isStream
   *   whether it is a micro-batch
+  * @param plannedMs
+  *   when it was planned: the time of staging of rows that are shuffled, so that a task which runs again
+  *   rejects the same rows
   */
-final class TaskWork(planJson: String, val schema: StructType, val stores: TaskStores, isStream: Boolean)
-    extends Serializable {
+final class TaskWork(
+    planJson: String,
+    val schema: StructType,
+    val stores: TaskStores,
+    isStream: Boolean,
+    val plannedMs: Long
+) extends Serializable {
 
   /** The plan, read in the process that asks. */
   @transient lazy val plan: WritePlan = WritePlan.of(planJson)

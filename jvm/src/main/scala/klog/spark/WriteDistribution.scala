@@ -75,11 +75,16 @@ final case class DistributedRows(child: LogicalPlan, tasks: PlannedTasks) extend
   override protected def withNewChildInternal(newChild: LogicalPlan): DistributedRows = copy(newChild)
 }
 
-/** Gives out batches of [[BatchShuffle]] instead of rows, if they were shuffled. */
+/** Returns the batches of [[BatchShuffle]] instead of rows, where that saves files. */
 final case class DistributedRowsExec(child: SparkPlan, tasks: PlannedTasks) extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
   override def nodeName: String = "KlogBatchShuffle"
-  override def simpleString(maxFields: Int): String = s"$nodeName one file a partition, topic $tasks"
-  override protected def doExecute(): RDD[InternalRow] = BatchShuffle.of(child.execute(), tasks)
+  override def simpleString(maxFields: Int): String = s"$nodeName one file a partition, topic ${tasks.topic}"
+
+  /** A column such as `rand()` has other values if the rows of a task come in another order. */
+  override protected def doExecute(): RDD[InternalRow] = {
+    val isOrderSensitive = child.exists(_.expressions.exists(!_.deterministic))
+    BatchShuffle.of(child.execute(), tasks, isOrderSensitive)
+  }
   override protected def withNewChildInternal(newChild: SparkPlan): DistributedRowsExec = copy(newChild)
 }

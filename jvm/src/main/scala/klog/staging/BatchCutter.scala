@@ -4,18 +4,19 @@ import klog.logformat.{OpenBatch, RecordFields}
 
 /** Cuts the records of one partition into batches (docs/write-plan.md, Batches).
   *
-  * The rule: a batch is cut when the next record does not fit. What is left then, at the end or when memory
-  * is short, is a batch too; if it `isPackedLater`, it is not compressed, and the task that gets it cuts its
-  * records again.
+  * The rule: a batch ends when the next record does not fit. The records that wait at the end, or when memory
+  * is short, become a batch too.
   *
-  * @param whenCut
+  * @param leavesPartial
+  *   whether that one is partial, because another task packs it again
+  * @param output
   *   called with each batch, in order
   */
 final class BatchCutter(
     settings: StagingSettings,
     encoder: BatchEncoder,
-    isPackedLater: Boolean,
-    whenCut: EncodedBatch => Unit
+    leavesPartial: Boolean,
+    output: EncodedBatch => Unit
 ) {
   private val records = new OpenBatch(settings.batchBytes)
 
@@ -29,18 +30,18 @@ final class BatchCutter(
       records.add(record)
     }
 
-  /** Takes a batch of another task: unchanged after the records before it, or its records. */
+  /** Takes a batch of another task: a full one unchanged, of a partial one the records. */
   def add(batch: EncodedBatch): Unit =
-    if (!batch.isWhole) batch.addTo(records, cut)
+    if (batch.isPartial) batch.addTo(records, cut)
     else {
       flush()
-      whenCut(batch)
+      output(batch)
     }
 
   /** Cuts the records that wait, also if they are too few for a batch, and frees their memory. */
   def flush(): Unit = {
     if (!records.isEmpty) {
-      if (isPackedLater) whenCut(encoder.unpacked(records)) else cut(records)
+      if (leavesPartial) output(encoder.encodePartial(records)) else cut(records)
     }
     records.release()
   }
@@ -49,6 +50,6 @@ final class BatchCutter(
   private def cut(records: OpenBatch): Unit = {
     val batch = encoder.encode(records)
     if (batch.data.length > settings.maxBatchBytes && records.count > 1) records.split(cut)
-    else whenCut(batch)
+    else output(batch)
   }
 }

@@ -5,9 +5,10 @@ import java.util.{Arrays => JavaArrays}
 import java.util.zip.CRC32C
 
 import klog.codecs.{Compressor, GrowingBytes}
-import klog.logformat.{BatchHeader, OpenBatch}
+import klog.logformat.BatchHeader._
+import klog.logformat.OpenBatch
 
-/** Makes batches v2 of one topic (docs/write-plan.md, Batches): their records first, their place later.
+/** Makes batches v2 of one topic (docs/write-plan.md, Batches): first their records, then their offsets.
   *
   * @param nowMs
   *   the time of staging
@@ -26,28 +27,28 @@ final class BatchEncoder(settings: StagingSettings, nowMs: Long) extends AutoClo
       case None => JavaArrays.copyOf(records.data, records.end)
       case Some(codec) => compress(codec, records)
     }
-    encoded(records, data, settings.codec, System.nanoTime() - started, isWhole = true)
+    withHeader(records, data, settings.codec, System.nanoTime() - started, isPartial = false)
   }
 
-  /** Returns records as a batch that is to be packed again. */
-  def unpacked(records: OpenBatch): EncodedBatch =
-    encoded(records, JavaArrays.copyOf(records.data, records.end), 0, 0, isWhole = false)
+  /** Returns records as a partial batch. */
+  def encodePartial(records: OpenBatch): EncodedBatch =
+    withHeader(records, JavaArrays.copyOf(records.data, records.end), 0, 0, isPartial = true)
 
   override def close(): Unit = compressor.foreach(_.close())
 
   private def compress(codec: Compressor, records: OpenBatch): Array[Byte] = {
     compressed.clear()
     compressed.add(NoHeader, 0, NoHeader.length)
-    codec.compress(records.data, BatchHeader.HeaderBytes, records.end - BatchHeader.HeaderBytes, compressed)
+    codec.compress(records.data, HeaderBytes, records.end - HeaderBytes, compressed)
     JavaArrays.copyOf(compressed.data, compressed.end)
   }
 
-  private def encoded(
+  private def withHeader(
       records: OpenBatch,
       data: Array[Byte],
       codec: Int,
       compressNanos: Long,
-      isWhole: Boolean
+      isPartial: Boolean
   ): EncodedBatch = {
     val header = ByteBuffer.wrap(data)
     header.position(LengthAt).putInt(data.length - FrameBytes)
@@ -57,28 +58,20 @@ final class BatchEncoder(settings: StagingSettings, nowMs: Long) extends AutoClo
     header.putLong(if (settings.isAppendTime) nowMs else records.maxTimestampMs)
     header.putInt(CountAt, records.count)
     val minMs = if (settings.isAppendTime) nowMs else records.minTimestampMs
-    new EncodedBatch(data, minMs, records.end, if (codec == 0) 0 else compressNanos, isWhole)
+    new EncodedBatch(data, minMs, records.end, if (codec == 0) 0 else compressNanos, isPartial)
   }
 }
 
 object BatchEncoder {
   private val HasAppendTime = 0x08
-  private val LengthAt = 8
-  private val FrameBytes = 12
-  private val LeaderEpochAt = 12
-  private val MagicAt = 16
-  private val CrcAt = 17
-  private val AttributesAt = 21
-  private val ProducerAt = 43
-  private val CountAt = 57
-  private val NoHeader = new Array[Byte](BatchHeader.HeaderBytes)
+  private val NoHeader = new Array[Byte](HeaderBytes)
 
-  /** Writes the place of a batch in the log, its producer and its CRC.
+  /** Writes the offsets of a batch, its producer and its CRC.
     *
     * @param sequence
     *   the records of the task in the partition before this batch
     */
-  def place(
+  def assignOffsets(
       batch: EncodedBatch,
       baseOffset: Long,
       sequence: Long,
@@ -87,7 +80,7 @@ object BatchEncoder {
   ): Unit = {
     val header = ByteBuffer.wrap(batch.data)
     header.putLong(0, baseOffset).putInt(LeaderEpochAt, leaderEpoch)
-    header.position(ProducerAt).putLong(task.producerId).putShort(task.producerEpoch)
+    header.position(ProducerIdAt).putLong(task.producerId).putShort(task.producerEpoch)
     header.putInt((sequence & Int.MaxValue).toInt)
     val crc = new CRC32C
     crc.update(batch.data, AttributesAt, batch.data.length - AttributesAt)

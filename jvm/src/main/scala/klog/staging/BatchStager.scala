@@ -11,21 +11,21 @@ import klog.store.WritableSegmentStore
   * @param number
   *   its number among the batches of that task
   */
-final case class BatchPlace(topic: String, partition: Int, task: Int, number: Int)
+final case class BatchKey(topic: String, partition: Int, task: Int, number: Int)
 
-object BatchPlace {
+object BatchKey {
 
   /** The batches of a partition are together, in the order of their tasks. */
-  implicit val ordering: Ordering[BatchPlace] =
-    Ordering.by(place => (place.topic, place.partition, place.task, place.number))
+  implicit val ordering: Ordering[BatchKey] =
+    Ordering.by(key => (key.topic, key.partition, key.task, key.number))
 }
 
-/** A batch and where it belongs. */
-final case class PlacedBatch(place: BatchPlace, batch: EncodedBatch)
+/** A batch with its key. */
+final case class KeyedBatch(key: BatchKey, batch: EncodedBatch)
 
 /** A task that gets the batches of some partitions from all tasks: they become segments.
   *
-  * The rule: they come in the order of [[BatchPlace]], so the rows of a partition lie in its segments as if
+  * The rule: they come in the order of [[BatchKey]], so the rows of a partition lie in its segments as if
   * each task had written its own. A partition's last segment is closed when the next partition begins.
   */
 final class BatchStager(
@@ -34,18 +34,18 @@ final class BatchStager(
     task: TaskAttempt,
     store: WritableSegmentStore,
     root: String
-) extends StagingTask[PlacedBatch] {
+) extends StagingTask[KeyedBatch] {
   private val stager = new TaskStager(plan, writer, task, store, root)
   private val encoders = mutable.Map.empty[String, BatchEncoder]
   private var partition: Option[OpenPartition] = None
 
   override def counts: WriteCounts = stager.counts
 
-  override def add(item: PlacedBatch): Unit = {
-    val place = item.place
-    if (!partition.exists(open => open.topic == place.topic && open.number == place.partition)) {
+  override def add(item: KeyedBatch): Unit = {
+    val key = item.key
+    if (!partition.exists(open => open.topic == key.topic && open.number == key.partition)) {
       partition.foreach(_.close())
-      partition = Some(new OpenPartition(place.topic, place.partition))
+      partition = Some(new OpenPartition(key.topic, key.partition))
     }
     partition.get.cutter.add(item.batch)
     if (stager.memoryBytes > plan.bufferBytes) stager.spill()
@@ -65,7 +65,7 @@ final class BatchStager(
     private val settings = plan.topicPlan(topic).settings
     private val encoder = encoders.getOrElseUpdate(topic, new BatchEncoder(settings, task.nowMs))
     val cutter =
-      new BatchCutter(settings, encoder, isPackedLater = false, stager.add(topic, number, _))
+      new BatchCutter(settings, encoder, leavesPartial = false, stager.add(topic, number, _))
 
     def close(): Unit = {
       cutter.flush()

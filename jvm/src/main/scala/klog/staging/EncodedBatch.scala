@@ -2,27 +2,25 @@ package klog.staging
 
 import java.nio.ByteBuffer
 
+import klog.logformat.BatchHeader._
 import klog.logformat.OpenBatch
 
-/** A batch v2 that has all but its place in the log, its producer and its CRC ([[BatchEncoder.place]]).
+/** A batch v2 that has all but its offsets, its producer and its CRC ([[BatchEncoder.assignOffsets]]).
   *
   * @param minTimestampMs
   *   the smallest timestamp that readers see
   * @param plainBytes
   *   its size before compression
-  * @param isWhole
-  *   whether it stays unchanged; if not, it is not compressed, and its records are packed again with those
-  *   of other tasks
+  * @param isPartial
+  *   whether it is not full: it is not compressed, and another task packs its records with those of others
   */
 final class EncodedBatch(
     val data: Array[Byte],
     val minTimestampMs: Long,
     val plainBytes: Int,
     val compressNanos: Long,
-    val isWhole: Boolean
+    val isPartial: Boolean
 ) extends Serializable {
-  import EncodedBatch._
-
   def recordCount: Int = header.getInt(CountAt)
 
   /** The largest timestamp that readers see, as the header has it. */
@@ -33,10 +31,4 @@ final class EncodedBatch(
     records.addAll(data, data.length, header.getLong(BaseTimestampAt), whenFull)
 
   private def header: ByteBuffer = ByteBuffer.wrap(data)
-}
-
-private object EncodedBatch {
-  private val BaseTimestampAt = 27
-  private val MaxTimestampAt = 35
-  private val CountAt = 57
 }

@@ -15,7 +15,7 @@ final class RowStager(
     root: String
 ) extends StagingTask[RowToWrite] {
   private val stager = new TaskStager(plan, writer, task, store, root)
-  private val rows = new TaskRows(plan, writer, task, isPackedLater = false, stager.add)
+  private val rows = new TaskRows(plan, writer, task, leavesPartial = false, stager.add)
 
   override def counts: WriteCounts = stager.counts
 

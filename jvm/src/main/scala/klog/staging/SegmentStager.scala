@@ -25,7 +25,7 @@ final case class StagedSegment(
 
 /** Stages the segments of one partition: batches in, files on the store out.
   *
-  * The rule: a batch gets its place when it comes, and goes to the open segment; a segment goes to the store
+  * The rule: a batch gets its offsets when it comes, and goes to the open segment; a segment goes to the store
   * when it is closed: first its log, then its indexes, because vacuum finds the files of a killed task by
   * their log. A segment rolls where a broker's would, each batch being one append.
   */
@@ -55,7 +55,13 @@ final class SegmentStager(
     val lastOffset = nextOffset + records - 1
     if (segment != null && segment.shouldRoll(data.length, lastOffset, maxMs, task.nowMs)) close()
     if (segment == null) segment = new OpenSegment(nextOffset, task.nowMs, settings)
-    BatchEncoder.place(batch, nextOffset, nextOffset - firstOffset, plan.leaderEpochs(partition), task)
+    BatchEncoder.assignOffsets(
+      batch,
+      nextOffset,
+      nextOffset - firstOffset,
+      plan.leaderEpochs(partition),
+      task
+    )
     segment.append(data.length, lastOffset, maxMs)
     batches += spool.add(data)
     crc.update(data)

@@ -8,17 +8,17 @@ import scala.collection.mutable
   * names itself. A row that cannot be written fails the task, or becomes a dead letter. Rows of a batch that
   * the topic has already are passed over.
   *
-  * @param isPackedLater
-  *   whether another task gets the batches, and packs those that are too small again
-  * @param whenCut
+  * @param leavesPartial
+  *   whether another task gets the batches, and packs partial ones again
+  * @param output
   *   called with the topic, the partition and each batch
   */
 final class TaskRows(
     plan: WritePlan,
     writer: Option[Writer],
     task: TaskAttempt,
-    isPackedLater: Boolean,
-    whenCut: (String, Int, EncodedBatch) => Unit
+    leavesPartial: Boolean,
+    output: (String, Int, EncodedBatch) => Unit
 ) extends AutoCloseable {
   private val isCommitted = plan.isCommitted(writer)
   private val topics = mutable.LinkedHashMap.empty[String, TopicRows]
@@ -86,6 +86,6 @@ final class TaskRows(
 
   private def rowsOf(topic: String): TopicRows = topics.getOrElseUpdate(
     topic,
-    new TopicRows(plan.topicPlan(topic), task, isPackedLater, whenCut(topic, _, _))
+    new TopicRows(plan.topicPlan(topic), task, leavesPartial, output(topic, _, _))
   )
 }

@@ -8,16 +8,16 @@ import klog.logformat.{BatchHeader, Murmur2, OpenBatch, RecordFields}
   * Kafka's hash of the key, and for a row without a key the task's sticky partition; `sticky` always that;
   * `round-robin` the next partition with each row of the task, from the sticky one on.
   *
-  * @param isPackedLater
-  *   whether another task gets the batches, and packs those that are too small again
-  * @param whenCut
+  * @param leavesPartial
+  *   whether another task gets the batches, and packs partial ones again
+  * @param output
   *   called with the partition and each batch
   */
 final class TopicRows(
     plan: TopicPlan,
     task: TaskAttempt,
-    isPackedLater: Boolean,
-    whenCut: (Int, EncodedBatch) => Unit
+    leavesPartial: Boolean,
+    output: (Int, EncodedBatch) => Unit
 ) extends AutoCloseable {
   private val settings = plan.settings
   private val rules = new RowRules(plan, task)
@@ -67,7 +67,7 @@ final class TopicRows(
 
   private def addTo(number: Int, record: RecordFields): Unit = {
     if (partitions(number) == null) {
-      partitions(number) = new BatchCutter(settings, encoder, isPackedLater, whenCut(number, _))
+      partitions(number) = new BatchCutter(settings, encoder, leavesPartial, output(number, _))
     }
     val partition = partitions(number)
     val before = partition.memoryBytes

@@ -2,19 +2,22 @@ package klog.faults
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
+import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.write._
-import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
+import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.datasources.v2.{AppendDataExec, WriteToDataSourceV2Exec}
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
 
-import klog.spark.{KlogStreamingWrite, KlogWrite}
+import klog.spark.{DistributedRowsExec, KlogStreamingWrite, KlogWrite}
 
 /** Puts the faults of [[Faults]] into the writes of the JVM: `spark.sql.extensions` of a driver under test.
   *
-  * The points are those of a task in Python: `stage`, `batch` after ten rows each, and `staged`.
+  * The points are those of a task in Python: `stage`, `batch` after ten rows each, and `staged`. A task whose
+  * batches are shuffled has `rows`, after ten of them.
   */
 final class FaultyWrites extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit =
@@ -29,7 +32,8 @@ private object FaultyWrites extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan = plan match {
     case append: AppendDataExec =>
       append.write match {
-        case write: KlogWrite => append.copy(write = new FaultyWrite(write))
+        case write: KlogWrite =>
+          append.copy(write = new FaultyWrite(write), query = withFaults(append.query, topicOf(write)))
         case _ => append
       }
     case write: WriteToDataSourceV2Exec =>
@@ -37,11 +41,20 @@ private object FaultyWrites extends Rule[SparkPlan] {
         case batch: MicroBatchWrite =>
           batch.writeSupport match {
             case stream: KlogStreamingWrite =>
-              write.copy(batchWrite = new FaultyBatchWrite(batch, topicOf(stream)))
+              val topic = topicOf(stream)
+              write.copy(
+                batchWrite = new FaultyBatchWrite(batch, topic),
+                query = withFaults(write.query, topic)
+              )
             case _ => write
           }
         case _ => write
       }
+    case other => other
+  }
+
+  private def withFaults(query: SparkPlan, topic: String): SparkPlan = query match {
+    case rows: DistributedRowsExec => rows.copy(child = FaultyRowsExec(rows.child, topic))
     case other => other
   }
 
@@ -62,10 +75,31 @@ private final class FaultyBatchWrite(real: BatchWrite, topic: String) extends Ba
   override def abort(messages: Array[WriterCommitMessage]): Unit = real.abort(messages)
 }
 
+private final case class FaultyRowsExec(child: SparkPlan, topic: String) extends UnaryExecNode {
+  override def output: Seq[Attribute] = child.output
+  override protected def doExecute(): RDD[InternalRow] = {
+    val of = topic
+    child.execute().mapPartitions { rows =>
+      val facts = TaskFacts.of(of, TaskContext.getPartitionId())
+      rows.zipWithIndex.map { case (row, number) =>
+        if (number == 10) Faults.reached("rows", facts)
+        row
+      }
+    }
+  }
+  override protected def withNewChildInternal(newChild: SparkPlan): FaultyRowsExec = copy(newChild)
+}
+
+private object TaskFacts {
+  def of(topic: String, task: Int): Map[String, Any] = {
+    val batch = Option(TaskContext.get().getLocalProperty("streaming.sql.batchId")).map("batch" -> _)
+    Map[String, Any]("topic" -> topic, "task" -> task) ++ batch
+  }
+}
+
 private final class FaultyFactory(real: DataWriterFactory, topic: String) extends DataWriterFactory {
   override def createWriter(partition: Int, taskId: Long): DataWriter[InternalRow] = {
-    val batch = Option(TaskContext.get().getLocalProperty("streaming.sql.batchId")).map("batch" -> _)
-    val facts = Map[String, Any]("topic" -> topic, "task" -> partition) ++ batch
+    val facts = TaskFacts.of(topic, partition)
     Faults.reached("stage", facts)
     new FaultyWriter(real.createWriter(partition, taskId), facts)
   }

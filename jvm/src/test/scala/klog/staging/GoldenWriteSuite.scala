@@ -83,15 +83,15 @@ class GoldenWriteSuite extends munit.FunSuite {
       store: MemoryStore,
       rows: Iterable[RowToWrite]
   ): CommitMessage = {
-    val cut = mutable.ArrayBuffer.empty[PlacedBatch]
+    val cut = mutable.ArrayBuffer.empty[KeyedBatch]
     def add(topic: String, partition: Int, batch: EncodedBatch): Unit =
-      cut += PlacedBatch(BatchPlace(topic, partition, task.index, cut.length), batch)
-    Using.resource(new TaskRows(plan, writer, task, isPackedLater = true, add)) { encoder =>
+      cut += KeyedBatch(BatchKey(topic, partition, task.index, cut.length), batch)
+    Using.resource(new TaskRows(plan, writer, task, leavesPartial = true, add)) { encoder =>
       rows.foreach(encoder.add)
       encoder.flush()
     }
     Using.resource(new BatchStager(plan, writer, task, store, plan.root)) { stager =>
-      cut.sortBy(_.place).foreach(stager.add)
+      cut.sortBy(_.key).foreach(stager.add)
       stager.finish()
     }
   }
