@@ -23,10 +23,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
 from zipimport import zipimporter
 
-import numpy as np
-
-from klog.logformat.batches.record_batch import WRAPPER_COUNT, Batches
-from klog.logformat.compiled.kernel_types import CleaningKernels, EncodeKernels, LegacyKernels
+from klog.logformat.compiled.kernel_types import CleaningKernels, EncodeKernels
 
 if TYPE_CHECKING:
     from klog.logformat.batches.records_to_write import Records
@@ -90,20 +87,6 @@ def load_encode_kernels() -> EncodeKernels | None:
 
 
 @cache
-def load_legacy_kernels() -> LegacyKernels | None:
-    """Return the kernels that read formats v0 and v1, as `load_encode_kernels` does."""
-
-    def load() -> LegacyKernels:
-        from klog.logformat.compiled import legacy_kernels
-
-        keep_compiled_code(legacy_kernels)
-        legacy_kernels.compile_all()
-        return legacy_kernels
-
-    return _with_numba(load)
-
-
-@cache
 def load_cleaning_kernels() -> CleaningKernels | None:
     """Return the kernels of compactions, as `load_encode_kernels` does."""
 
@@ -155,8 +138,6 @@ def _with_numba(load: Callable[[], Kernels]) -> Kernels | None:
 
 ENCODING = LazyKernel(load_encode_kernels, LOADING_COST_RECORDS)
 """For all that this process encodes."""
-LEGACY = LazyKernel(load_legacy_kernels, LOADING_COST_RECORDS)
-"""For all messages of formats v0 and v1 that this process reads."""
 CLEANING = LazyKernel(load_cleaning_kernels, LOADING_COST_RECORDS)
 """For all compactions of this process."""
 
@@ -177,22 +158,6 @@ def get_encode_kernels(records: Records) -> EncodeKernels | None:
     return ENCODING.get(len(records)) if supports_compiled(records) else None
 
 
-def get_legacy_kernels(batches: Batches, first_offset: int) -> LegacyKernels | None:
-    """Return the kernels to read batches with, and count their messages of formats v0 and v1.
-
-    Args:
-        batches: Consecutive batches whose CRCs are checked next.
-        first_offset: The offset after the batch before them.
-    """
-    messages = _legacy_messages(batches, first_offset)
-    return LEGACY.get(messages) if messages else None
-
-
-def get_loaded_legacy_kernels() -> LegacyKernels | None:
-    """Return the kernels to decode batches with whose messages `legacy_kernels` has counted."""
-    return LEGACY.get()
-
-
 def get_cleaning_kernels(records: int, remaining: int) -> CleaningKernels | None:
     """Return the kernels to clean segments with, and count their records.
 
@@ -201,15 +166,3 @@ def get_cleaning_kernels(records: int, remaining: int) -> CleaningKernels | None
         remaining: What all compactions cost that the process has still to do, this one included.
     """
     return CLEANING.get(records, remaining)
-
-
-def _legacy_messages(batches: Batches, first_offset: int) -> int:
-    """Count messages; those of a wrapper by its offsets, at most one for each of its bytes."""
-    is_legacy = batches.is_legacy
-    if not is_legacy.any():
-        return 0
-    counts = batches.headers["count"].astype(np.int64)
-    next_offsets = batches.next_offsets
-    offsets = np.diff(next_offsets, prepend=min(first_offset, int(next_offsets[0])))
-    offsets = np.minimum(offsets, batches.ends - batches.starts)
-    return int(np.where(counts == WRAPPER_COUNT, offsets, counts)[is_legacy].sum())

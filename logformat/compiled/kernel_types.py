@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from klog.logformat.array_types import Bytes, Ints, Longs, Mask, UnsignedInts, UnsignedLongs
+from klog.logformat.array_types import Bytes, Ints, Longs, Mask, UnsignedLongs
 
 Rows: TypeAlias = tuple[Longs, Longs, int]
 """Rows to encode: timestamps, offsets, and the offset of row 0 if the array of offsets is empty."""
@@ -53,46 +53,6 @@ class EncodeKernels(Protocol):
         /,
     ) -> None:
         """Write the records of rows that `count_fitting_rows` counted."""
-
-
-class LegacyKernels(Protocol):
-    """Module `legacy_kernels`: it reads messages of formats v0 and v1."""
-
-    MIN_MESSAGE_BYTES: int
-
-    def find_messages(
-        self, buffer: Bytes, starts: Longs, ends: Longs, message_starts: Longs, counts: Longs, /
-    ) -> int:
-        """Find where each message of some sections starts, and return how many there are."""
-
-    def find_keys_and_values(
-        self,
-        buffer: Bytes,
-        starts: Longs,
-        ends: Longs,
-        keys: tuple[Longs, Longs],
-        values: tuple[Longs, Longs],
-        null: tuple[Mask, Mask],
-        /,
-    ) -> bool:
-        """Find the keys and values of messages."""
-
-    def expected_crc32(
-        self,
-        buffer: Bytes,
-        starts: Longs,
-        ends: Longs,
-        stored: Longs,
-        byte_crcs: UnsignedInts,
-        zero_tables: UnsignedInts,
-        /,
-    ) -> int:
-        """Return the CRC-32 of adjacent messages, if each has the CRC that it stores."""
-
-    def copy_fields(
-        self, buffer: Bytes, starts: Longs, ends: Longs, out: Bytes, bounds: Ints, /
-    ) -> None:
-        """Copy fields into one column."""
 
 
 class RecordKernels(Protocol):

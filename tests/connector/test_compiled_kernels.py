@@ -16,12 +16,9 @@ from klog.connector import compiled_kernels
 from klog.connector.compiled_kernels import LazyKernel
 from klog.logformat.batches.record_headers import HEADERS_TYPE
 from klog.logformat.batches.records_to_write import Records
-from klog.logformat.batches.scan_batches import scan_batches
-from tests.support import batch_bytes, legacy_bytes
-from tests.support.batch_bytes import GZIP, Record
 from tests.support.project import PROJECT
 
-LOADERS = ["load_cleaning_kernels", "load_encode_kernels", "load_legacy_kernels"]
+LOADERS = ["load_cleaning_kernels", "load_encode_kernels"]
 LOAD_IN_A_PROCESS = """
 import sys, warnings
 sys.path.insert(0, sys.argv[1])
@@ -88,45 +85,6 @@ def test_records_that_kernels_do_not_support_are_not_counted(
     assert not loads
     assert compiled_kernels.get_encode_kernels(Records(times, nulls, nulls)) is not None
     assert loads
-
-
-def three(offset: int) -> list[Record]:
-    return [Record(offset + at, 1, b"key", b"value") for at in range(3)]
-
-
-@pytest.mark.parametrize(
-    ("data", "first_offset", "messages"),
-    [
-        pytest.param(batch_bytes.plain(5), 5, 0, id="v2"),
-        pytest.param(legacy_bytes.plain(three(5), 1), 5, 3, id="plain"),
-        pytest.param(legacy_bytes.wrapper(three(5), 0, GZIP), 5, 3, id="wrapper"),
-        pytest.param(legacy_bytes.wrapper(three(5), 1, GZIP), 9, 0, id="wrapper before"),
-        pytest.param(
-            batch_bytes.plain(4) + legacy_bytes.wrapper(three(5), 0, GZIP), 4, 3, id="both"
-        ),
-        pytest.param(
-            legacy_bytes.plain(three(5), 0) + legacy_bytes.wrapper(three(8), 1, GZIP),
-            5,
-            6,
-            id="mix",
-        ),
-    ],
-)
-def test_messages_of_wrappers_are_counted_by_offsets(
-    data: bytes, first_offset: int, messages: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    batches = scan_batches(data, 0, len(data))
-    for cost_records, is_loaded in ((messages, False), (messages - 1, messages > 0)):
-        monkeypatch.setattr(compiled_kernels, "LEGACY", counted(cost_records)[0])
-        kernels = compiled_kernels.get_legacy_kernels(batches, first_offset)
-        assert (kernels is not None) == is_loaded
-
-
-def test_a_gap_in_offsets_is_not_taken_for_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compacted log has gaps: no more messages are counted than a wrapper has bytes."""
-    data = legacy_bytes.wrapper(three(1 << 40), 1, GZIP)
-    monkeypatch.setattr(compiled_kernels, "LEGACY", counted(len(data))[0])
-    assert compiled_kernels.get_legacy_kernels(scan_batches(data, 0, len(data)), 0) is None
 
 
 def load_in_a_process(path: Path, loader: str, **environment: str) -> str:

@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector import compiled_kernels
-from klog.connector.compiled_kernels import LazyKernel
 from klog.connector.producer_ids import MIN_PRODUCER_ID
 from klog.jobs import adopt, import_log, merge, verify
 from klog.logformat.producers.control_records import ABORT, COMMIT
 from klog.logformat.producers.producer_state import EXPIRATION_MS
 from tests.jobs.broker_dirs import write_broker_dir
-from tests.support import legacy_bytes
-from tests.support.batch_bytes import GZIP, TRANSACTIONAL, Record, batch, marker
+from tests.support.batch_bytes import TRANSACTIONAL, Record, batch, marker
 
 Take = Callable[[Path, Path], str]
 START_MS = 1_700_000_000_000
@@ -96,26 +93,3 @@ def test_a_producer_that_a_broker_forgot(tmp_path: Path, take: Take) -> None:
     }
     root = take(write_broker_dir(tmp_path / "log", logs), tmp_path / "root")
     assert reasons(root, "t") == ["producer 13, epoch 0: sequence 0 where 58 is due"]
-
-
-@pytest.mark.parametrize("magic", [0, 1])
-def test_messages_of_old_formats_are_worth_kernels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, magic: int
-) -> None:
-    """Verify counts its messages, those in wrappers too, as other readers do."""
-    records = [Record(n, START_MS, b"k%d" % n, b"v") for n in range(12)]
-    log = legacy_bytes.plain(records[:2], magic) + b"".join(
-        legacy_bytes.wrapper(records[first : first + 5], magic, GZIP) for first in (2, 7)
-    )
-    root = adopted(write_broker_dir(tmp_path / "log", {"t-0": {0: log}}), tmp_path)
-    loads: list[int] = []
-
-    def load() -> None:
-        loads.append(1)
-
-    for cost_records in (12, 11):
-        monkeypatch.setattr(compiled_kernels, "LEGACY", LazyKernel(load, cost_records))
-        assert reasons(root, "t") == []
-        assert len(loads) == 12 - cost_records
-    verify.run(None, root, "t", fast=True)
-    assert len(loads) == 1
