@@ -66,7 +66,7 @@ def encode_table(results: Iterable[encode.Result]) -> str:
     """Compare klog's encoding with kafka-python's; rates are million records a second."""
     header = (
         "batch", "value", "codec", "klog / kafka-python", "target", "klog", "target",
-        "without numba", "codec alone", "kafka-python", "indexes add", "target",
+        "codec alone", "kafka-python", "indexes add", "target",
     )  # fmt: skip
     rows = []
     for result in results:
@@ -85,7 +85,7 @@ def encode_table(results: Iterable[encode.Result]) -> str:
                 rate,
                 *(
                     f"{times.rate(name) / MILLION:.2f}" if name in times.seconds else "-"
-                    for name in (encode.COLUMNS, encode.CODEC, KAFKA_PYTHON)
+                    for name in (encode.CODEC, KAFKA_PYTHON)
                 ),
                 f"{100 * times.rate(encode.KLOG) / times.rate(encode.INDEXES):.1f} %",
                 "5 %",

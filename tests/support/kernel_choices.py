@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from klog.connector.compiled_kernels import LazyKernel, load_cleaning_kernels
 
-NEVER_KERNELS = LazyKernel[Any](lambda: None, -1)
+NEVER_KERNELS = LazyKernel(lambda: None, -1)
 CLEANING_FROM_THE_START = LazyKernel(load_cleaning_kernels, -1)
