@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from klog.connector.producer_ids import MIN_PRODUCER_ID
+from klog.connector.segment_chunks import CHUNK_BYTES
 from klog.jobs import adopt, import_log, merge, verify
+from klog.logformat.codecs.codec_names import LZ4
 from klog.logformat.producers.control_records import ABORT, COMMIT
 from klog.logformat.producers.producer_state import EXPIRATION_MS
 from tests.jobs.broker_dirs import write_broker_dir
 from tests.support.batch_bytes import TRANSACTIONAL, Record, batch, marker
+from tests.support.legacy_bytes import wrapper
 
 Take = Callable[[Path, Path], str]
 START_MS = 1_700_000_000_000
@@ -93,3 +97,16 @@ def test_a_producer_that_a_broker_forgot(tmp_path: Path, take: Take) -> None:
     }
     root = take(write_broker_dir(tmp_path / "log", logs), tmp_path / "root")
     assert reasons(root, "t") == ["producer 13, epoch 0: sequence 0 where 58 is due"]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_compressed_messages_of_old_formats_in_several_chunks(tmp_path: Path, magic: int) -> None:
+    """The header of a wrapper has its last offset alone, also at the start of a chunk."""
+    value = Random(magic).randbytes(CHUNK_BYTES // 8)
+    wrappers = [
+        [Record(offset + i, START_MS, b"k", value) for i in range(3)] for offset in range(0, 12, 3)
+    ]
+    log = b"".join(wrapper(records, magic, LZ4) for records in wrappers)
+    assert len(log) > CHUNK_BYTES
+    root = imported(write_broker_dir(tmp_path / "log", {"t-0": {0: log}}), tmp_path / "root")
+    assert not reasons(root, "t")
