@@ -23,7 +23,6 @@ from benchmarks.timing import Times, Work, interleaved
 from klog.connector.segment_chunks import read_chunks
 from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.decode_records import decode_parts
-from klog.logformat.compiled.kernel_types import LegacyKernels
 
 KLOG = "klog"
 COLUMNS = frozenset({"key", "value", "timestamp_ms", "timestamp_type"})
@@ -58,19 +57,15 @@ class BytesFile:
         pass
 
 
-def read_klog(logs: Sequence[bytes], kernels: LegacyKernels | None = None) -> int:
-    """Do what the source does with each slice, up to the Arrow columns.
-
-    Kernels are those for formats v0 and v1.
-    """
+def read_klog(logs: Sequence[bytes]) -> int:
+    """Do what the source does with each slice, up to the Arrow columns."""
     count = 0
     for log in logs:
         file = BytesFile(log)
         for chunk in read_chunks(file, 0, file.size_bytes):
-            check_batch_crcs(chunk.data, chunk.batches, kernels)
+            check_batch_crcs(chunk.data, chunk.batches)
             count += sum(
-                len(part.offset)
-                for part in decode_parts(chunk.data, chunk.batches, COLUMNS, kernels=kernels)
+                len(part.offset) for part in decode_parts(chunk.data, chunk.batches, COLUMNS)
             )
     return count
 

@@ -2,9 +2,8 @@
 
 The rule: each starts from what its callers hold, and ends with whole batches, compressed and with
 their CRC, of the same records and the same number of them in a batch. What one gives, the other
-reads: a test holds that. klog encodes by loops that numba compiled, as a process does that has
-written some millions of records, and by whole columns, as any does until then. The time is the
-process's CPU time, so threads would count and other processes do not.
+reads: a test holds that. The time is the process's CPU time, so threads would count and other
+processes do not.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from benchmarks.logs import FIRST_TIMESTAMP_MS
 from benchmarks.peers import KAFKA_PYTHON, kafka_python_reads
 from benchmarks.records import KEY_BYTES, Bytes, records
 from benchmarks.timing import Times, Work, interleaved
-from klog.connector.compiled_kernels import load_encode_kernels
 from klog.logformat.batches.arrow_columns import binary_array
 from klog.logformat.batches.batch_attributes import BatchAttributes
 from klog.logformat.batches.batch_limits import DEFAULT_BATCH_BYTES
@@ -37,7 +35,7 @@ from klog.logformat.indexes.index_building import batches_as_appends, build_inde
 from klog.logformat.indexes.offset_index import encode_offset_index
 from klog.logformat.indexes.time_index import encode_time_index
 
-KLOG, COLUMNS, CODEC, INDEXES = "klog", "without numba", "codec alone", "indexes"
+KLOG, CODEC, INDEXES = "klog", "codec alone", "indexes"
 LARGE, SMALL = "512 KiB", "150 records"
 SMALL_RECORDS = 150
 CODECS: dict[str, tuple[str, int | None]] = {
@@ -95,15 +93,11 @@ def measure(
 ) -> Times:
     """Time both writers, the codec alone on what klog gives it, and indexes of what it wrote."""
     size = records_in_a_batch(columns, form)
-    kernels = load_encode_kernels()
-    if kernels is None:
-        raise RuntimeError("numba is missing: pip install 'klog[compiled]'")
     works: dict[str, Work] = {
-        KLOG: lambda: _drain(encode_batches(columns, form, kernels), len(columns)),
-        COLUMNS: lambda: _drain(encode_batches(columns, form), len(columns)),
+        KLOG: lambda: _drain(encode_batches(columns, form), len(columns)),
     }
     part = columns.slice(0, max(len(columns) // PEER_SHARE, 1))
-    segment = b"".join(encode_batches(columns, form, kernels))
+    segment = b"".join(encode_batches(columns, form))
     works[INDEXES] = lambda: _index(segment, len(columns))
     if form.codec != NONE:
         uncompressed = replace(form, codec=NONE, level=None)

@@ -2,8 +2,7 @@
 
 The rule: as in `decode`, and every record's own CRC is checked too, as both consumers check it. The
 entries are kafka-python's own builder's; a wrapper gets its offset as a broker gives it, outside
-the CRC. klog reads by loops that numba compiled, as a process does after some millions of
-records, and by whole columns, as every process does before.
+the CRC.
 """
 
 from __future__ import annotations
@@ -17,12 +16,10 @@ import numpy as np
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from benchmarks.decode import KLOG, read_klog
-from benchmarks.encode import COLUMNS
 from benchmarks.logs import FIRST_TIMESTAMP_MS, PARTITIONS, SMALL_BATCHES, Shape, shape_records
 from benchmarks.peers import KAFKA_PYTHON, read_kafka_python_legacy
 from benchmarks.records import KEY_BYTES, Bytes
 from benchmarks.timing import Times, interleaved
-from klog.connector.compiled_kernels import load_legacy_kernels
 from klog.logformat.codecs.codec_names import CODEC_NAMES
 
 MAGICS = (0, 1)
@@ -78,12 +75,8 @@ def run(sizes: Sequence[tuple[int, int]], rounds: int) -> Iterator[Result]:
 
 def measure(logs: list[bytes], rounds: int) -> Times:
     """Time both readers; kafka-python, several times slower, gets the first log only."""
-    kernels = load_legacy_kernels()
-    if kernels is None:
-        raise RuntimeError("numba is missing: pip install 'klog[compiled]'")
     works = {
-        KLOG: lambda: read_klog(logs, kernels),
-        COLUMNS: lambda: read_klog(logs),
+        KLOG: lambda: read_klog(logs),
         KAFKA_PYTHON: lambda: read_kafka_python_legacy(logs[:1]),
     }
     return interleaved(works, rounds, time.process_time)

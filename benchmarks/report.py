@@ -44,7 +44,7 @@ def legacy_table(results: Iterable[legacy.Result]) -> str:
     """Compare klog's decoding of formats v0 and v1 with kafka-python's, in million records/s."""
     header = (
         "format", "entries", "value", "klog / kafka-python", "target",
-        "klog", "without numba", "kafka-python",
+        "klog", "kafka-python",
     )  # fmt: skip
     rows = []
     for result in results:
@@ -56,10 +56,7 @@ def legacy_table(results: Iterable[legacy.Result]) -> str:
                 f"{shape.value_bytes} B",
                 str(times.ratio(decode.KLOG, KAFKA_PYTHON)),
                 f"{legacy.KAFKA_PYTHON_TARGET:.0f}",
-                *(
-                    f"{times.rate(name) / MILLION:.2f}"
-                    for name in (decode.KLOG, encode.COLUMNS, KAFKA_PYTHON)
-                ),
+                *(f"{times.rate(name) / MILLION:.2f}" for name in (decode.KLOG, KAFKA_PYTHON)),
             )
         )
     return _table(header, rows)
@@ -69,7 +66,7 @@ def encode_table(results: Iterable[encode.Result]) -> str:
     """Compare klog's encoding with kafka-python's; rates are million records a second."""
     header = (
         "batch", "value", "codec", "klog / kafka-python", "target", "klog", "target",
-        "without numba", "codec alone", "kafka-python", "indexes add", "target",
+        "codec alone", "kafka-python", "indexes add", "target",
     )  # fmt: skip
     rows = []
     for result in results:
@@ -88,7 +85,7 @@ def encode_table(results: Iterable[encode.Result]) -> str:
                 rate,
                 *(
                     f"{times.rate(name) / MILLION:.2f}" if name in times.seconds else "-"
-                    for name in (encode.COLUMNS, encode.CODEC, KAFKA_PYTHON)
+                    for name in (encode.CODEC, KAFKA_PYTHON)
                 ),
                 f"{100 * times.rate(encode.KLOG) / times.rate(encode.INDEXES):.1f} %",
                 "5 %",

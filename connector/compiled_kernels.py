@@ -4,7 +4,7 @@ The rule: a process loads kernels when they are worth it: when the records that 
 without them, plus those that it still has to process, cost more than loading. A process that does
 not know its remaining records loses at most the time of one load; a process that does loses
 nothing. The count is the process's, because Spark runs task after task in one Python worker. After
-they are loaded, kernels are always used (docs/adr/0010 and 0012).
+they are loaded, kernels are always used (docs/adr/0010 and 0022).
 
 numba keeps compiled code next to the source, or in the user's cache. Of klog in a zip it keeps
 nothing, because Spark unpacks a zip into another folder each time.
@@ -20,18 +20,9 @@ from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING, Generic, TypeVar
 from zipimport import zipimporter
 
-import numpy as np
-
-from klog.logformat.batches.record_batch import WRAPPER_COUNT, Batches
-from klog.logformat.compiled.kernel_types import CleaningKernels, EncodeKernels, LegacyKernels
-
-if TYPE_CHECKING:
-    from klog.logformat.batches.records_to_write import Records
-
-Kernels = TypeVar("Kernels")
+from klog.logformat.compiled.kernel_types import CleaningKernels
 
 LOADING_COST_RECORDS = 1 << 22
 """Kernels save about 0.7 s on so many records, read or written. Loading them takes 0.6 s; compiling
@@ -42,10 +33,10 @@ in folders and the code cannot be kept either, which shows only at compilation, 
 2 s once."""
 
 
-class LazyKernel(Generic[Kernels]):
+class LazyKernel:
     """Kernels that a process loads once they are worth it, and uses from then on."""
 
-    def __init__(self, load: Callable[[], Kernels | None], cost_records: int) -> None:
+    def __init__(self, load: Callable[[], CleaningKernels | None], cost_records: int) -> None:
         """Start to count records.
 
         Args:
@@ -58,11 +49,11 @@ class LazyKernel(Generic[Kernels]):
         ratio = _COMPILING_COST_RATIO if is_in_zip() else 1
         self._cost_records = cost_records * ratio
 
-    def get(self, records: int = 0, remaining: int = 0) -> Kernels | None:
+    def get(self, records: int, remaining: int) -> CleaningKernels | None:
         """Return the kernels for more records, None if they are not worth it yet.
 
         Args:
-            records: How many records the caller processes now; 0 if they are counted already.
+            records: How many records the caller processes now.
             remaining: How many records the process still has to process, these included.
         """
         if max(records, remaining) <= self._cost_records:
@@ -73,49 +64,28 @@ class LazyKernel(Generic[Kernels]):
 
 
 @cache
-def load_encode_kernels() -> EncodeKernels | None:
-    """Return the kernels that write batches, compiled; None if there can be none.
+def load_cleaning_kernels() -> CleaningKernels | None:
+    """Return the kernels of compactions, compiled; None if there can be none.
 
     Warns if numba is installed and cannot be used. It is done once in a process.
     """
-
-    def load() -> EncodeKernels:
-        from klog.logformat.compiled import encode_kernels
-
-        keep_compiled_code(encode_kernels)
-        encode_kernels.compile_all()
-        return encode_kernels
-
-    return _with_numba(load)
-
-
-@cache
-def load_legacy_kernels() -> LegacyKernels | None:
-    """Return the kernels that read formats v0 and v1, as `load_encode_kernels` does."""
-
-    def load() -> LegacyKernels:
-        from klog.logformat.compiled import legacy_kernels
-
-        keep_compiled_code(legacy_kernels)
-        legacy_kernels.compile_all()
-        return legacy_kernels
-
-    return _with_numba(load)
-
-
-@cache
-def load_cleaning_kernels() -> CleaningKernels | None:
-    """Return the kernels of compactions, as `load_encode_kernels` does."""
-
-    def load() -> CleaningKernels:
+    if find_spec("numba") is None:
+        return None
+    try:
         from klog.logformat.compiled import hash_table_kernels, record_kernels
 
         keep_compiled_code(record_kernels, hash_table_kernels)
         record_kernels.compile_all()
         hash_table_kernels.compile_all()
-        return CleaningKernels(record_kernels, hash_table_kernels)
-
-    return _with_numba(load)
+    except Exception as exc:  # noqa: BLE001 - klog does all of it without kernels, too
+        warnings.warn(
+            f"numba is installed but cannot be used, so klog is slower: {type(exc).__name__}: "
+            f"{exc}. Repair numba, or uninstall it",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return None
+    return CleaningKernels(record_kernels, hash_table_kernels)
 
 
 def keep_compiled_code(*modules: ModuleType) -> None:
@@ -138,59 +108,8 @@ def is_in_zip() -> bool:
     return isinstance(__spec__.loader, zipimporter)
 
 
-def _with_numba(load: Callable[[], Kernels]) -> Kernels | None:
-    if find_spec("numba") is None:
-        return None
-    try:
-        return load()
-    except Exception as exc:  # noqa: BLE001 - klog does all of it without kernels, too
-        warnings.warn(
-            f"numba is installed but cannot be used, so klog is slower: {type(exc).__name__}: "
-            f"{exc}. Repair numba, or uninstall it",
-            RuntimeWarning,
-            stacklevel=4,
-        )
-        return None
-
-
-ENCODING = LazyKernel(load_encode_kernels, LOADING_COST_RECORDS)
-"""For all that this process encodes."""
-LEGACY = LazyKernel(load_legacy_kernels, LOADING_COST_RECORDS)
-"""For all messages of formats v0 and v1 that this process reads."""
 CLEANING = LazyKernel(load_cleaning_kernels, LOADING_COST_RECORDS)
 """For all compactions of this process."""
-
-
-def get_encode_kernels(records: Records) -> EncodeKernels | None:
-    """Return the kernels to encode records with, and count these records.
-
-    Records that the kernels do not support are not counted.
-
-    Args:
-        records: The records to encode next.
-
-    Returns:
-        None if the kernels do not support the records, are not worth it yet, or there are none.
-    """
-    from klog.logformat.batches.encode_compiled import supports_compiled
-
-    return ENCODING.get(len(records)) if supports_compiled(records) else None
-
-
-def get_legacy_kernels(batches: Batches, first_offset: int) -> LegacyKernels | None:
-    """Return the kernels to read batches with, and count their messages of formats v0 and v1.
-
-    Args:
-        batches: Consecutive batches whose CRCs are checked next.
-        first_offset: The offset after the batch before them.
-    """
-    messages = _legacy_messages(batches, first_offset)
-    return LEGACY.get(messages) if messages else None
-
-
-def get_loaded_legacy_kernels() -> LegacyKernels | None:
-    """Return the kernels to decode batches with whose messages `legacy_kernels` has counted."""
-    return LEGACY.get()
 
 
 def get_cleaning_kernels(records: int, remaining: int) -> CleaningKernels | None:
@@ -201,15 +120,3 @@ def get_cleaning_kernels(records: int, remaining: int) -> CleaningKernels | None
         remaining: What all compactions cost that the process has still to do, this one included.
     """
     return CLEANING.get(records, remaining)
-
-
-def _legacy_messages(batches: Batches, first_offset: int) -> int:
-    """Count messages; those of a wrapper by its offsets, at most one for each of its bytes."""
-    is_legacy = batches.is_legacy
-    if not is_legacy.any():
-        return 0
-    counts = batches.headers["count"].astype(np.int64)
-    next_offsets = batches.next_offsets
-    offsets = np.diff(next_offsets, prepend=min(first_offset, int(next_offsets[0])))
-    offsets = np.minimum(offsets, batches.ends - batches.starts)
-    return int(np.where(counts == WRAPPER_COUNT, offsets, counts)[is_legacy].sum())

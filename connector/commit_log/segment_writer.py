@@ -17,7 +17,6 @@ import numpy as np
 from klog.connector.commit_log.segment_entries import MAX_PRODUCERS, SegmentEntry
 from klog.connector.commit_log.segment_entry_builder import build_segment_entry
 from klog.connector.commit_log.segment_path import SegmentPath, index_file_path
-from klog.connector.compiled_kernels import get_loaded_legacy_kernels
 from klog.connector.store.writable_store import WritableStore
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.record_counts import (
@@ -130,8 +129,7 @@ class _RunCounts:
         headers = run.batches.headers
         self.appends.append(batches_as_appends(run.batches))
         self.crc32c = google_crc32c.extend(self.crc32c, np.frombuffer(run.data, np.uint8))
-        kernels = get_loaded_legacy_kernels()
-        self.record_count += int(data_record_counts(run.data, run.batches, kernels).sum())
+        self.record_count += int(data_record_counts(run.data, run.batches).sum())
         # If a batch has lost its first record, the next one may be older.
         self.min_timestamp_ms = min(self.min_timestamp_ms, header_timestamp_range(run.batches)[0])
         producer_ids = np.unique(headers["producer_id"])

@@ -21,7 +21,6 @@ from klog.connector.commit_log.segment_entries import (
     first_offset_in_file,
     partition_directory_of,
 )
-from klog.connector.compiled_kernels import get_legacy_kernels
 from klog.connector.segment_chunks import CHUNK_BYTES, Chunk, at_file_position, read_chunks
 from klog.connector.store.readable_store import File
 from klog.errors import CorruptRecordError
@@ -160,10 +159,9 @@ class _Verifier:
 
     def _check(self, chunk: Chunk) -> None:
         batches = chunk.batches
-        kernels = get_legacy_kernels(batches, self.next_offset)
         with at_file_position(chunk.position):
             try:
-                check_batch_crcs(chunk.data, batches, kernels)
+                check_batch_crcs(chunk.data, batches)
                 self._check_limit(batches)
             except CorruptRecordError as exc:
                 good_count = int(np.searchsorted(batches.starts, exc.position))

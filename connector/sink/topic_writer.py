@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from klog.connector.commit_log.append_commit import StagedSegments
 from klog.connector.commit_log.segment_entries import SegmentEntry
-from klog.connector.compiled_kernels import get_encode_kernels
 from klog.connector.sink.batch_spool import BatchSpool
 from klog.connector.sink.partitioning import Partitioning, split_by_partition
 from klog.connector.sink.row_checks import RejectedRowsError, Rejecter, RowRules
@@ -168,7 +167,7 @@ class TopicWriter:
             rows.min_bytes + HEADER_BYTES > limit - max(limit // 8, 64)
         ).tolist():
             records = _records(rows.slice(row, row + 1), 0)
-            (batch,) = encode_batches(records, attributes, get_encode_kernels(records))
+            (batch,) = encode_batches(records, attributes)
             batch_sizes[row] = len(batch)
             is_too_large[row] = len(batch) > limit
         if not is_too_large.any():
@@ -237,7 +236,7 @@ def _encode_within(
     If compression makes a batch larger than that, its records are encoded again as smaller ones.
     """
     done = 0
-    for batch in encode_batches(records, attributes, get_encode_kernels(records)):
+    for batch in encode_batches(records, attributes):
         count = int.from_bytes(batch[_COUNT], "big")
         if len(batch) <= limit or count == 1:
             yield batch, count

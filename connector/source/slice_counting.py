@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from klog.connector.compiled_kernels import get_legacy_kernels
 from klog.connector.segment_chunks import Chunk, at_file_position
 from klog.connector.source.aborted_filter import AbortedTransactionFilter
 from klog.connector.source.index_narrowing import narrow
@@ -86,11 +85,10 @@ def _count_decoded(chunk: Chunk, batches: v2.Batches, slice_: Slice) -> int:
     """Return how many wanted records batches have whose headers do not say it."""
     if not len(batches):
         return 0
-    kernels = get_legacy_kernels(batches, slice_.base_offset)
     count = 0
     with at_file_position(chunk.position):
-        check_batch_crcs(chunk.data, batches, kernels)
-        for columns in decode_parts(chunk.data, batches, (), kernels=kernels):
+        check_batch_crcs(chunk.data, batches)
+        for columns in decode_parts(chunk.data, batches, ()):
             bounds = (slice_.start_offset, slice_.end_offset)
             start, end = np.searchsorted(columns.offset, bounds, "left").tolist()
             count += end - start

@@ -12,7 +12,6 @@ from dataclasses import replace
 import google_crc32c
 import numpy as np
 
-from klog.connector.compiled_kernels import get_legacy_kernels
 from klog.connector.segment_chunks import Chunk, at_file_position
 from klog.connector.source.aborted_filter import AbortedTransactionFilter
 from klog.connector.source.index_narrowing import narrow
@@ -75,9 +74,8 @@ def _decode(
                 crc = google_crc32c.extend(crc, chunk.data[: int(chunk.batches.ends[-1])])
                 _check_segment_crc(slice_, chunk, crc)
             batches = overlapping_batches(chunk.batches, slice_)
-            kernels = get_legacy_kernels(batches, next_offset)
             with at_file_position(chunk.position):
-                check_batch_crcs(chunk.data, batches, kernels)
+                check_batch_crcs(chunk.data, batches)
             batches = visible_batches(batches, chunk, aborted_filter)
             if not len(batches):
                 continue
@@ -85,9 +83,7 @@ def _decode(
             if is_header_enough.any():
                 parts = decode_by_headers(chunk.data, batches, column_names, is_header_enough)
             else:
-                parts = decode_parts(
-                    chunk.data, batches, column_names, first_offset=next_offset, kernels=kernels
-                )
+                parts = decode_parts(chunk.data, batches, column_names, first_offset=next_offset)
             while (columns := _next_part(parts, chunk.position)) is not None:
                 next_offset = int(columns.offset[-1]) + 1
                 yield _shifted(_bounded(columns, slice_), shift), next_offset + shift

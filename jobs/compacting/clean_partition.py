@@ -19,7 +19,6 @@ import numpy as np
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.verified_segment import read_verified_backwards
-from klog.connector.compiled_kernels import get_loaded_legacy_kernels
 from klog.connector.open_root import open_klog_root
 from klog.jobs.compacting.reverse_spool import ReverseSpool
 from klog.jobs.compacting.rewrite_segments import RewriteTarget, RewrittenGroup, context_within
@@ -115,9 +114,7 @@ def clean_partition(task: CleanTask, kernels: CleaningKernels) -> CleanedPartiti
                 retained = producers.add_batches(chunk_context.retain_empty_offsets, batches)
                 chunk_context = replace(chunk_context, retain_empty_offsets=retained)
                 is_aborted = reader.is_aborted(entry, batches)
-                yield from cleaner.clean(
-                    chunk.data, batches, is_aborted, chunk_context, get_loaded_legacy_kernels()
-                )
+                yield from cleaner.clean(chunk.data, batches, is_aborted, chunk_context)
 
     rewritten = _rewrite_segments(root, dirty, task.target, clean_segment)
     scan = KeyScan(

@@ -18,7 +18,6 @@ from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.segment_path import SegmentPath
 from klog.connector.commit_log.segment_writer import SegmentBounds, write_segment
 from klog.connector.commit_log.verified_segment import read_verified
-from klog.connector.compiled_kernels import get_loaded_legacy_kernels
 from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.jobs.shared.entry_rows import EntryRows
@@ -167,7 +166,7 @@ def _retained_runs(root: KlogRoot, task: RewriteTask) -> Iterator[BatchRun]:
             with locate_errors(root, entry, chunk.position):
                 batches = shift_offsets(chunk.batches, entry["offset_shift"])
                 # A list, so that its errors are raised within the block.
-                runs = list(cleaner.clean(chunk.data, batches, get_loaded_legacy_kernels()))
+                runs = list(cleaner.clean(chunk.data, batches))
             for run in runs:
                 yield run.rewritten() if entry["offset_shift"] else run
         cleaner.close()
@@ -181,6 +180,6 @@ def _all_batches_stay(root: KlogRoot, task: RewriteTask) -> bool:
         cleaner = SegmentCleaner(bitmap, task.context)
         for chunk in read_verified(root, entry):
             batches = shift_offsets(chunk.batches, entry["offset_shift"])
-            if not cleaner.retains_all(chunk.data, batches, get_loaded_legacy_kernels()):
+            if not cleaner.retains_all(chunk.data, batches):
                 return False
     return True

@@ -14,7 +14,6 @@ from klog.connector.commit_log.commit_log_files import CommitLogFiles
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.segment_entry_builder import build_segment_entry
 from klog.connector.commit_log.segment_path import SegmentPath, index_file_path, parse_segment_path
-from klog.connector.compiled_kernels import get_legacy_kernels
 from klog.connector.segment_chunks import Chunk, read_chunks
 from klog.errors import CorruptRecordError, KlogError
 from klog.jobs.shared.segment_scan import ScannedSegment, SegmentScan
@@ -184,7 +183,7 @@ def _scan(log: CommitLogFiles, path: SegmentPath) -> tuple[ScannedSegment, int, 
         try:
             for chunk in read_chunks(file, 0, file.size_bytes, path.first_offset):
                 scan.add(chunk)
-                min_timestamp_ms = min(min_timestamp_ms, _min_timestamp_ms(chunk, next_offset))
+                min_timestamp_ms = min(min_timestamp_ms, _min_timestamp_ms(chunk))
                 next_offset = int(chunk.batches.next_offsets[-1])
             is_complete = scan.size_bytes == file.size_bytes
         finally:
@@ -196,10 +195,9 @@ def _scan(log: CommitLogFiles, path: SegmentPath) -> tuple[ScannedSegment, int, 
     return (scanned, next_offset, min_timestamp_ms) if is_complete and is_dense else None
 
 
-def _min_timestamp_ms(chunk: Chunk, first_offset: int) -> int:
-    """Return the smallest timestamp of records; no offset of theirs is below the first one."""
-    kernels = get_legacy_kernels(chunk.batches, first_offset)
-    parts = decode_parts(chunk.data, chunk.batches, {"timestamp_ms"}, kernels=kernels)
+def _min_timestamp_ms(chunk: Chunk) -> int:
+    """Return the smallest timestamp of records."""
+    parts = decode_parts(chunk.data, chunk.batches, {"timestamp_ms"})
     arrays = (part.timestamp_ms for part in parts)
     return min(
         (int(array.min()) for array in arrays if array is not None and len(array)),

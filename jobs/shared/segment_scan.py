@@ -15,7 +15,6 @@ import google_crc32c
 import numpy as np
 
 from klog.connector.commit_log.segment_entries import MAX_PRODUCERS
-from klog.connector.compiled_kernels import get_legacy_kernels
 from klog.connector.segment_chunks import Chunk, at_file_position
 from klog.errors import CorruptRecordError
 from klog.logformat.array_types import Longs, Mask
@@ -111,10 +110,9 @@ class SegmentScan:
         """
         batches = chunk.batches
         with at_file_position(chunk.position):
-            kernels = get_legacy_kernels(batches, self._next_offset)
-            check_batch_crcs(chunk.data, batches, kernels)
+            check_batch_crcs(chunk.data, batches)
             self._check_bounds(batches)
-            counts = data_record_counts(chunk.data, batches, kernels)
+            counts = data_record_counts(chunk.data, batches)
             self._add_transactions(chunk.data, batches, counts)
         data = np.frombuffer(chunk.data, np.uint8)[: int(batches.ends[-1])]
         self._crc32c = google_crc32c.extend(self._crc32c, data)

@@ -239,12 +239,12 @@ class HeaderCheck:
 
     def _is_outside_or_back(self, batches: v2.Batches) -> Mask:
         """Return which batches are outside the segment, or go back before the one before them."""
-        base_offsets, next_offsets = batches.min_offsets, batches.next_offsets
-        base_offsets = np.where(
-            batches.is_legacy, np.maximum(base_offsets, self.first_offset), base_offsets
-        )
-        outside: Mask = (base_offsets < self.first_offset) | (next_offsets > self.end_offset)
-        goes_back = base_offsets < np.append(self.next_offset, next_offsets[:-1])
+        next_offsets = batches.next_offsets
+        # The header of a wrapper has its last offset alone.
+        is_wrapper = batches.headers["count"] == v2.WRAPPER_COUNT
+        known_offsets = np.where(is_wrapper, next_offsets - 1, batches.base_offsets)
+        outside: Mask = (known_offsets < self.first_offset) | (next_offsets > self.end_offset)
+        goes_back = known_offsets < np.append(self.next_offset, next_offsets[:-1])
         after_outside = np.append(False, outside[:-1])
         is_wrong: Mask = outside | (goes_back & ~after_outside)
         return is_wrong

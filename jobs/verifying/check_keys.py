@@ -19,7 +19,6 @@ import numpy as np
 
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.segment_entries import SegmentEntry
-from klog.connector.compiled_kernels import get_loaded_legacy_kernels
 from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import StorageOptions
 from klog.errors import CorruptRecordError, KlogError, UnsupportedFormatError
@@ -115,7 +114,7 @@ def _retained_below(
     def add_chunk(data: bytes, batches: v2.Batches) -> None:
         nonlocal count
         data_batches = batches.where(~batches.is_control)
-        for part in decode_parts(data, data_batches, (), kernels=get_loaded_legacy_kernels()):
+        for part in decode_parts(data, data_batches, ()):
             count += int((part.offset < end_offset).sum())
 
     walk_segment(root, entry, add_chunk)
@@ -136,7 +135,7 @@ def _removable_records(
     def add_chunk(data: bytes, batches: v2.Batches) -> None:
         nonlocal row
         data_batches = batches.where(~batches.is_control)
-        for part in decode_parts(data, data_batches, ("key",), kernels=get_loaded_legacy_kernels()):
+        for part in decode_parts(data, data_batches, ("key",)):
             assert part.key is not None
             is_removable: Mask = ~retained[row : row + len(part.offset)]
             row += len(is_removable)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from klog.connector.compiled_kernels import get_legacy_kernels
 from klog.connector.segment_chunks import Chunk
 from klog.errors import CorruptRecordError
 from klog.jobs.verifying.findings import Findings
@@ -18,7 +17,6 @@ from klog.logformat.array_types import Longs, Mask
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.decode_records import decode_parts
 from klog.logformat.batches.record_columns import RecordColumns
-from klog.logformat.compiled.kernel_types import LegacyKernels
 
 _COLUMNS = ("timestamp_ms", "headers")
 NO_TIMESTAMPS = ((1 << 63) - 1, v2.NO_TIMESTAMP)
@@ -34,23 +32,18 @@ class DecodedBatches:
     timestamp_range: tuple[int, int]
 
 
-def find_undecodable(
-    chunk: Chunk, valid: Mask, first_offset: int, findings: Findings
-) -> DecodedBatches:
+def find_undecodable(chunk: Chunk, valid: Mask, findings: Findings) -> DecodedBatches:
     """Decode the valid batches of a chunk, and add a finding for each that does not decode.
 
     Args:
         chunk: The chunk.
         valid: Which of its batches are decoded.
-        first_offset: The offset after the batch before them, by which the messages of wrappers are
-            counted.
         findings: The segment's findings.
     """
     is_undecodable = np.zeros(len(valid), np.bool_)
     batches = chunk.batches.where(valid)
-    kernels = get_legacy_kernels(batches, first_offset)
     try:
-        timestamp_range = _timestamp_range(chunk, batches, kernels, findings)
+        timestamp_range = _timestamp_range(chunk, batches, findings)
         return DecodedBatches(is_undecodable, timestamp_range)
     except CorruptRecordError:
         pass  # Decode them one by one to find which.
@@ -58,7 +51,7 @@ def find_undecodable(
     for number in np.flatnonzero(valid).tolist():
         try:
             batch = chunk.batches.slice(number, number + 1)
-            batch_min_ms, batch_max_ms = _timestamp_range(chunk, batch, kernels, findings)
+            batch_min_ms, batch_max_ms = _timestamp_range(chunk, batch, findings)
         except CorruptRecordError as exc:
             is_undecodable[number] = True
             position = chunk.position + int(chunk.batches.starts[number])
@@ -68,9 +61,7 @@ def find_undecodable(
     return DecodedBatches(is_undecodable, (min_ms, max_ms))
 
 
-def _timestamp_range(
-    chunk: Chunk, batches: v2.Batches, kernels: LegacyKernels | None, findings: Findings
-) -> tuple[int, int]:
+def _timestamp_range(chunk: Chunk, batches: v2.Batches, findings: Findings) -> tuple[int, int]:
     """Decode batches, and return the smallest and the largest timestamp.
 
     Adds a finding for a batch whose header has another largest timestamp than its records.
@@ -81,7 +72,7 @@ def _timestamp_range(
     if not has_legacy:
         batches = _with_contiguous_offsets(batches)
     next_offsets = batches.next_offsets
-    for part in decode_parts(chunk.data, batches, _COLUMNS, kernels=kernels):
+    for part in decode_parts(chunk.data, batches, _COLUMNS):
         timestamps = part.timestamp_ms
         if timestamps is None or not len(timestamps):
             continue

@@ -154,7 +154,7 @@ class _SegmentCheck:
             self._crc32c = google_crc32c.extend(self._crc32c, data)
         valid &= ~self._headers.find_impossible(chunk, valid)
         if not self._fast:
-            decoded = find_undecodable(chunk, valid, self._headers.next_offset, self._findings)
+            decoded = find_undecodable(chunk, valid, self._findings)
             is_undecodable, (min_ms, max_ms) = decoded.is_undecodable, decoded.timestamp_range
             self._min_ms, self._max_ms = min(self._min_ms, min_ms), max(self._max_ms, max_ms)
             self._is_complete &= not is_undecodable.any()

@@ -15,7 +15,6 @@ import numpy as np
 from klog.errors import CorruptRecordError
 from klog.logformat.batches import legacy_messages
 from klog.logformat.batches import record_batch as v2
-from klog.logformat.compiled.kernel_types import LegacyKernels
 
 _CRC_AT = 17
 
@@ -43,15 +42,12 @@ def has_valid_crc32c(batch: bytes) -> bool:
     return bool(_unpack_crc(batch, _CRC_AT)[0] == google_crc32c.value(checked_bytes))
 
 
-def check_batch_crcs(
-    data: bytes, batches: v2.Batches, kernels: LegacyKernels | None = None
-) -> None:
+def check_batch_crcs(data: bytes, batches: v2.Batches) -> None:
     """Check the CRC of every batch; those of messages in wrappers are checked when they are read.
 
     Args:
         data: The buffer of the batches.
         batches: The batches.
-        kernels: The kernels for formats v0 and v1, None for the numpy path.
 
     Raises:
         CorruptRecordError: A batch does not have the CRC that it stores; its position is that of
@@ -59,7 +55,7 @@ def check_batch_crcs(
     """
     is_legacy = batches.is_legacy
     if is_legacy.any():
-        _check_legacy(data, batches.where(is_legacy), kernels)
+        _check_legacy(data, batches.where(is_legacy))
         batches = batches.where(~is_legacy)
     stored_crcs = batches.headers["crc"].tolist()
     rows = zip(batches.starts.tolist(), batches.ends.tolist(), stored_crcs, strict=True)
@@ -72,10 +68,10 @@ def check_batch_crcs(
             )
 
 
-def _check_legacy(data: bytes, batches: v2.Batches, kernels: LegacyKernels | None) -> None:
+def _check_legacy(data: bytes, batches: v2.Batches) -> None:
     try:
         stored_crcs = batches.headers["crc"].astype(np.int64)
-        legacy_messages.check_message_crcs(data, batches.starts, batches.ends, stored_crcs, kernels)
+        legacy_messages.check_message_crcs(data, batches.starts, batches.ends, stored_crcs)
     except CorruptRecordError as exc:
         end = int(batches.ends[np.searchsorted(batches.starts, exc.position)])
         batch = data[exc.position : end]

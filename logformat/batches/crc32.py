@@ -11,7 +11,6 @@ has the right CRC by chance.
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +18,11 @@ from zlib_ng import zlib_ng
 
 from klog.logformat.array_types import Longs, UnsignedInts
 from klog.logformat.arrow_values import from_numpy
-from klog.logformat.compiled.kernel_arguments import read_only, read_only_bytes
-from klog.logformat.compiled.kernel_types import LegacyKernels
 
 MAX_JOINED_BYTES = (1 << 31) - 1
 """Positions are counted in 32 bits, as Arrow does."""
 
 _POLYNOMIAL = 0xEDB88320
-_UNCHECKED_BYTES = 16
 _DIGITS = 4
 """A length is counted in digits of base 256."""
 
@@ -45,37 +41,6 @@ def all_crcs_match(data: bytes | bytearray, starts: Longs, ends: Longs, stored: 
     bytes_after = np.cumsum((ends - starts)[::-1])[::-1] - (ends - starts)
     expected = np.bitwise_xor.reduce(_append_zeros(stored.astype(np.uint32), bytes_after))
     return zlib_ng.crc32(_join_ranges(data, starts, ends)) == int(expected)
-
-
-def all_crcs_match_compiled(
-    kernels: LegacyKernels, data: bytes | bytearray, starts: Longs, ends: Longs, stored: Longs
-) -> bool:
-    """Return whether each message has the CRC-32 that it stores of its bytes from 16 on.
-
-    Nothing is copied: the CRC of all messages follows from the CRCs that they should have.
-
-    Args:
-        kernels: The kernels for formats v0 and v1.
-        data: The buffer of the messages.
-        starts: Where each message starts.
-        ends: Where each message ends; each has at least 16 bytes.
-        stored: The CRCs.
-
-    Returns:
-        False also if there are bytes between the messages: then each must be checked by itself.
-    """
-    if not len(starts) or (starts[1:] != ends[:-1]).any():
-        return False
-    expected = kernels.expected_crc32(
-        read_only_bytes(data),
-        read_only(starts),
-        read_only(ends),
-        read_only(stored),
-        read_only(_byte_crcs()),
-        read_only(_zero_tables()),
-    )
-    messages = memoryview(data)[int(starts[0]) : int(ends[-1])]
-    return zlib_ng.crc32(messages) == expected
 
 
 def _join_ranges(data: bytes | bytearray, starts: Longs, ends: Longs) -> memoryview:
@@ -105,22 +70,18 @@ def _map_crcs(table: UnsignedInts, base: Longs | int, crcs: UnsignedInts) -> Uns
     return mapped
 
 
-@cache
 def _byte_crcs() -> UnsignedInts:
-    """Return the CRCs, without conditioning, of each byte before up to 15 zero bytes."""
-    crcs = np.empty((_UNCHECKED_BYTES, 256), np.uint32)
-    crcs[0] = np.arange(256)
+    """Return the CRC, without conditioning, of each byte."""
+    crcs = np.arange(256, dtype=np.uint32)
     for _ in range(8):
-        crcs[0] = (crcs[0] >> 1) ^ np.where(crcs[0] & 1, np.uint32(_POLYNOMIAL), np.uint32(0))
-    for row, next_row in pairwise(crcs):
-        next_row[:] = (row >> 8) ^ crcs[0][row & 0xFF]
+        crcs = (crcs >> 1) ^ np.where(crcs & 1, np.uint32(_POLYNOMIAL), np.uint32(0))
     return crcs
 
 
 @cache
 def _zero_tables() -> UnsignedInts:
     """Return, for each digit and its values, the map of a CRC over as many zero bytes: 4 MiB."""
-    byte_crcs = _byte_crcs()[0]
+    byte_crcs = _byte_crcs()
     identity = np.concatenate([np.arange(256, dtype=np.uint32) << (8 * byte) for byte in range(4)])
     step = (identity >> 8) ^ byte_crcs[identity & 0xFF]
     tables = []

@@ -13,7 +13,6 @@ lie in. `legacy_wrappers` finds what entries of message formats v0 and v1 hold.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +22,7 @@ from klog.errors import CorruptRecordError
 from klog.logformat.array_types import Bytes, Indices, Longs, Mask
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_limits import MAX_BATCH_RECORDS, MAX_DECODED_BYTES
-from klog.logformat.batches.gather_fields import gather_fields, gather_fields_compiled
+from klog.logformat.batches.gather_fields import gather_fields
 from klog.logformat.batches.legacy_messages import FieldBounds
 from klog.logformat.batches.legacy_wrappers import LegacyMessages, decode_messages
 from klog.logformat.batches.record_bounds import MIN_RECORD_BYTES, record_bounds
@@ -31,7 +30,6 @@ from klog.logformat.batches.record_columns import RecordColumns
 from klog.logformat.batches.record_headers import HEADERS_TYPE, decode_headers
 from klog.logformat.batches.record_sections import record_sections
 from klog.logformat.batches.varint import VARLONG_BYTES, decode_varints
-from klog.logformat.compiled.kernel_types import LegacyKernels
 
 PART_RECORDS = 1 << 18
 PART_BYTES = 4 << 20
@@ -43,7 +41,6 @@ def decode_records(
     batches: v2.Batches,
     columns: Collection[str],
     selected: Mask | None = None,
-    kernels: LegacyKernels | None = None,
 ) -> RecordColumns:
     """Return all records of batches as one set of columns; see `decode_parts`.
 
@@ -52,7 +49,6 @@ def decode_records(
         batches: The batches.
         columns: Names of `RecordColumns`.
         selected: Which records to return, None for all; then all batches are of format v2.
-        kernels: The kernels for formats v0 and v1, None for the numpy path.
 
     Raises:
         CorruptRecordError: A batch is damaged, or the records have more than `MAX_DECODED_BYTES`:
@@ -60,7 +56,7 @@ def decode_records(
     """
     parts: list[RecordColumns] = []
     size_bytes = 0
-    for part in decode_parts(data, batches, columns, selected=selected, kernels=kernels):
+    for part in decode_parts(data, batches, columns, selected=selected):
         size_bytes += part.size_bytes
         if size_bytes > MAX_DECODED_BYTES:
             raise CorruptRecordError(
@@ -80,7 +76,6 @@ def decode_parts(
     part_records: int = PART_RECORDS,
     first_offset: int = 0,
     selected: Mask | None = None,
-    kernels: LegacyKernels | None = None,
 ) -> Iterator[RecordColumns]:
     """Yield the records of batches in parts, so that memory does not depend on their compression.
 
@@ -95,7 +90,6 @@ def decode_parts(
         first_offset: The offset after the batches before these. No record may lie below it, nor at
             or below the record before it: only here wrappers show what they hold.
         selected: Which records to return, None for all; then all batches are of format v2.
-        kernels: The kernels for formats v0 and v1, None for the numpy path.
 
     Raises:
         CorruptRecordError: A batch is damaged; its position is that of the batch.
@@ -110,8 +104,8 @@ def decode_parts(
                 int(group.starts[0]),
             )
         if start < end and is_legacy[start]:
-            for messages in decode_messages(data, group, part_bytes, first_offset, kernels):
-                yield from _message_columns(messages, columns, part_records, kernels)
+            for messages in decode_messages(data, group, part_bytes, first_offset):
+                yield from _message_columns(messages, columns, part_records)
                 first_offset = int(messages.offsets[-1]) + 1
         else:
             yield from _record_parts(data, group, columns, part_bytes, part_records, selected)
@@ -146,19 +140,15 @@ def check_record_counts(batches: v2.Batches) -> None:
 
 
 def _message_columns(
-    messages: LegacyMessages,
-    columns: Collection[str],
-    part_records: int,
-    kernels: LegacyKernels | None,
+    messages: LegacyMessages, columns: Collection[str], part_records: int
 ) -> Iterator[RecordColumns]:
     """Yield messages of formats v0 and v1, which have no headers, as columns."""
-    gather = gather_fields if kernels is None else partial(gather_fields_compiled, kernels)
     for start in range(0, len(messages.offsets), part_records):
         rows = slice(start, start + part_records)
 
         def gather_rows(fields: FieldBounds, rows: slice = rows) -> pa.BinaryArray:
             data = messages.sections.data
-            return gather(data, fields.starts[rows], fields.ends[rows], fields.is_null[rows])
+            return gather_fields(data, fields.starts[rows], fields.ends[rows], fields.is_null[rows])
 
         offsets = messages.offsets[rows]
         types = messages.timestamp_types[rows]

@@ -23,7 +23,6 @@ from klog.logformat.batches.arrow_columns import element_bounds, raise_for_row
 from klog.logformat.batches.batch_attributes import MAX_LONG, BatchAttributes, check_range
 from klog.logformat.batches.batch_header import BatchBounds, add_batch_header
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES, MAX_BATCH_RECORDS
-from klog.logformat.batches.encode_compiled import encode_compiled, supports_compiled
 from klog.logformat.batches.encode_records import (
     BatchLayout,
     RecordSizes,
@@ -35,7 +34,6 @@ from klog.logformat.batches.record_batch import NO_TIMESTAMP
 from klog.logformat.batches.record_bounds import MIN_RECORD_BYTES
 from klog.logformat.batches.records_to_write import MAX_FIRST_OFFSET, Records
 from klog.logformat.batches.sequence_numbers import increment_sequence
-from klog.logformat.compiled.kernel_types import EncodeKernels
 
 GROUP_BYTES = 1 << 20
 """So many bytes of records are measured at once, or those of one larger batch."""
@@ -43,27 +41,18 @@ _MAX_GROUP_BATCHES = 1024
 _FIRST_ROWS = 4096
 
 
-def encode_batches(
-    records: Records, attributes: BatchAttributes, kernels: EncodeKernels | None = None
-) -> Iterator[bytes]:
+def encode_batches(records: Records, attributes: BatchAttributes) -> Iterator[bytes]:
     """Yield records as batches; no records are no batch.
-
-    Kernels write the same bytes, in about half the time besides the codec or less. With them memory
-    holds one batch, and copies of rows in several chunks or of other types than the kernels take,
-    up to a MiB or the numbers of 65,536 rows. Records that they do not support are encoded without.
 
     Args:
         records: The records.
         attributes: What the batches have in common.
-        kernels: None for the numpy path.
 
     Raises:
         ValueError: A record cannot be written, or compression makes a batch larger than
             `MAX_BATCH_BYTES`; the error names the row. Batches before it may have been yielded.
     """
     row = 0
-    if kernels is not None and supports_compiled(records):
-        row = yield from encode_compiled(records, attributes, kernels)
     window_rows = _FIRST_ROWS
     while row < len(records):
         window = _measure_window(records, row, window_rows, attributes)

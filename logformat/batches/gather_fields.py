@@ -1,7 +1,7 @@
 """Fields of many records, copied out of the buffer they lie in into one Arrow column.
 
-The rule: Arrow or a kernel copies all fields of a column in one call; the caller has checked that
-each lies in the buffer, and that they do not overlap.
+The rule: Arrow copies all fields of a column in one call; the caller has checked that each lies in
+the buffer, and that they do not overlap.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from klog.logformat.array_types import Longs, Mask
 from klog.logformat.arrow_values import from_numpy
-from klog.logformat.compiled.kernel_arguments import read_only, read_only_bytes
-from klog.logformat.compiled.kernel_types import LegacyKernels
 
 
 def gather_fields(
@@ -44,27 +42,3 @@ def gather_fields(
     rows = np.arange(0, 2 * count, 2, dtype=np.int32)
     mask = is_null if is_null.any() else None
     return elements.take(from_numpy(rows, mask))
-
-
-def gather_fields_compiled(
-    kernels: LegacyKernels, data: bytes | bytearray, starts: Longs, ends: Longs, is_null: Mask
-) -> pa.BinaryArray:
-    """Return fields as a column, as `gather_fields`, copied by a kernel.
-
-    Args:
-        kernels: The kernels for formats v0 and v1.
-        data: The buffer of the fields.
-        starts: Where each field starts.
-        ends: Where each field ends.
-        is_null: Which fields are null.
-    """
-    if len(starts) < 2:
-        return gather_fields(data, starts, ends, is_null)
-    out = np.empty(int((ends - starts).sum()), np.uint8)
-    bounds = np.empty(len(starts) + 1, np.int32)
-    kernels.copy_fields(read_only_bytes(data), read_only(starts), read_only(ends), out, bounds)
-    validity = None
-    if is_null.any():
-        validity = pa.py_buffer(np.packbits(~is_null, bitorder="little"))
-    buffers = [validity, pa.py_buffer(bounds), pa.py_buffer(out)]
-    return pa.Array.from_buffers(pa.binary(), len(starts), buffers)

@@ -28,9 +28,7 @@ from zlib_ng import zlib_ng
 from klog.errors import CorruptRecordError
 from klog.logformat.array_types import Longs, Mask, SignedBytes, Structs
 from klog.logformat.batches.corrupt_checks import raise_if_corrupt
-from klog.logformat.batches.crc32 import MAX_JOINED_BYTES, all_crcs_match, all_crcs_match_compiled
-from klog.logformat.compiled.kernel_arguments import read_only, read_only_bytes
-from klog.logformat.compiled.kernel_types import LegacyKernels
+from klog.logformat.batches.crc32 import MAX_JOINED_BYTES, all_crcs_match
 
 FRAME = np.dtype(
     [
@@ -122,13 +120,7 @@ def has_valid_crc32(entry: bytes) -> bool:
     return zlib_ng.crc32(memoryview(entry)[CRC_START:]) == stored
 
 
-def check_message_crcs(
-    data: bytes | bytearray,
-    starts: Longs,
-    ends: Longs,
-    stored: Longs,
-    kernels: LegacyKernels | None = None,
-) -> None:
+def check_message_crcs(data: bytes | bytearray, starts: Longs, ends: Longs, stored: Longs) -> None:
     """Check the CRC-32 of every entry.
 
     Args:
@@ -136,14 +128,11 @@ def check_message_crcs(
         starts: Where each entry starts.
         ends: Where each entry ends.
         stored: The CRCs that they store.
-        kernels: None for the numpy path.
 
     Raises:
         CorruptRecordError: An entry does not have its CRC; its position is that of the first such
             entry.
     """
-    if kernels is not None and all_crcs_match_compiled(kernels, data, starts, ends, stored):
-        return
     checked_starts = starts + CRC_START
     is_joined = len(data) <= MAX_JOINED_BYTES and _are_many_and_short(checked_starts, ends)
     if is_joined and all_crcs_match(data, checked_starts, ends, stored):
@@ -166,11 +155,7 @@ def _are_many_and_short(starts: Longs, ends: Longs) -> bool:
 
 
 def find_keys_and_values(
-    data: bytes | bytearray,
-    starts: Longs,
-    ends: Longs,
-    magics: SignedBytes,
-    kernels: LegacyKernels | None = None,
+    data: bytes | bytearray, starts: Longs, ends: Longs, magics: SignedBytes
 ) -> tuple[FieldBounds, FieldBounds]:
     """Return where the keys and the values of messages lie.
 
@@ -179,24 +164,10 @@ def find_keys_and_values(
         starts: Where each message starts.
         ends: Where each message ends; each has the bytes of `MIN_LENGTHS`.
         magics: The magic of each message.
-        kernels: None for the numpy path.
 
     Raises:
         CorruptRecordError: A key or value reaches past its message.
     """
-    if kernels is not None:
-        bounds = np.empty((4, len(starts)), np.int64)
-        is_null = np.empty((2, len(starts)), np.bool_)
-        if kernels.find_keys_and_values(
-            read_only_bytes(data),
-            read_only(starts),
-            read_only(ends),
-            (bounds[0], bounds[1]),
-            (bounds[2], bounds[3]),
-            (is_null[0], is_null[1]),
-        ):
-            keys = FieldBounds(bounds[0], bounds[1], is_null[0])
-            return keys, FieldBounds(bounds[2], bounds[3], is_null[1])
     keys = _find_field(data, starts + np.where(magics == 1, KEY_AT[1], KEY_AT[0]), ends, "key")
     return keys, _find_field(data, keys.ends, ends, "value")
 

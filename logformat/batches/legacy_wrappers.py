@@ -31,7 +31,6 @@ from klog.logformat.batches.record_sections import (
     decompress_sections,
 )
 from klog.logformat.codecs.codec_names import ZSTD
-from klog.logformat.compiled.kernel_types import LegacyKernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,6 @@ def decode_messages(
     batches: v2.Batches,
     part_bytes: int,
     first_offset: int = 0,
-    kernels: LegacyKernels | None = None,
 ) -> Iterator[LegacyMessages]:
     """Yield the messages of entries in parts, as many as decompress to about `part_bytes`.
 
@@ -83,19 +81,18 @@ def decode_messages(
         batches: The entries, all of formats v0 and v1.
         part_bytes: The decompressed bytes of a part.
         first_offset: The offset after the entries before them; no message may lie below it.
-        kernels: None for the numpy path.
 
     Raises:
         CorruptRecordError: A message is damaged; its position is that of the entry, or of the first
             entry in a run of plain ones.
     """
     if not _is_wrapper(batches).any():
-        yield _decode_plain(data, batches, kernels)
+        yield _decode_plain(data, batches)
         return
     min_offset = first_offset
-    for sections, entries in _decompress_wrappers(data, batches, part_bytes, kernels):
+    for sections, entries in _decompress_wrappers(data, batches, part_bytes):
         try:
-            messages = _decode_section(sections, batches, entries, min_offset, kernels)
+            messages = _decode_section(sections, batches, entries, min_offset)
         except CorruptRecordError as exc:
             raise CorruptRecordError(exc.reason, sections.origin_of(exc.position)) from exc
         min_offset = int(messages.offsets[-1]) + 1
@@ -107,15 +104,13 @@ def _is_wrapper(batches: v2.Batches) -> Mask:
     return mask
 
 
-def _decode_plain(
-    data: bytes, batches: v2.Batches, kernels: LegacyKernels | None
-) -> LegacyMessages:
+def _decode_plain(data: bytes, batches: v2.Batches) -> LegacyMessages:
     """Return entries that are one message each, from where they lie."""
     sections = RecordSections(data, batches.starts, batches.ends, batches.starts)
     magics = batches.headers["magic"]
     with _at_entry_start(batches.starts):
         keys, values = legacy_messages.find_keys_and_values(
-            data, batches.starts, batches.ends, magics, kernels
+            data, batches.starts, batches.ends, magics
         )
     types = ((batches.attributes & v2.LOG_APPEND_TIME) != 0).astype(np.int8)
     return LegacyMessages(
@@ -139,7 +134,7 @@ def _at_entry_start(starts: Longs) -> Iterator[None]:
 
 
 def _decompress_wrappers(
-    data: bytes, batches: v2.Batches, part_bytes: int, kernels: LegacyKernels | None
+    data: bytes, batches: v2.Batches, part_bytes: int
 ) -> Iterator[tuple[RecordSections, Indices]]:
     """Yield what wrappers hold, and what lies between them, uncompressed in one buffer.
 
@@ -154,7 +149,7 @@ def _decompress_wrappers(
     origins, is_wrapper = batches.starts[runs], is_wrapper[runs]
     starts, ends = origins.copy(), batches.ends[np.append(runs[1:], len(batches)) - 1]
     wrappers = batches.where(_is_wrapper(batches))
-    starts[is_wrapper], ends[is_wrapper] = _wrapper_values(data, wrappers, kernels)
+    starts[is_wrapper], ends[is_wrapper] = _wrapper_values(data, wrappers)
     codecs, magics = (batches.attributes & v2.CODEC_MASK)[runs], batches.headers["magic"][runs]
     compressed = CompressedSections(codecs, starts, ends, magics, origins)
     for first, sections in decompress_sections(data, compressed, part_bytes):
@@ -163,35 +158,29 @@ def _decompress_wrappers(
         yield sections, runs[first : first + len(sections.starts)]
 
 
-def _wrapper_values(
-    data: bytes, wrappers: v2.Batches, kernels: LegacyKernels | None
-) -> tuple[Longs, Longs]:
+def _wrapper_values(data: bytes, wrappers: v2.Batches) -> tuple[Longs, Longs]:
     """Return where the values of wrappers, which hold their messages, start and end."""
     codecs, magics = wrappers.attributes & v2.CODEC_MASK, wrappers.headers["magic"]
     reason = "message formats v0 and v1 do not have the codec zstd"
     raise_if_corrupt(codecs == ZSTD, wrappers.starts, reason)
     with _at_entry_start(wrappers.starts):
         _, values = legacy_messages.find_keys_and_values(
-            data, wrappers.starts, wrappers.ends, magics, kernels
+            data, wrappers.starts, wrappers.ends, magics
         )
     raise_if_corrupt(values.is_null, wrappers.starts, "a compressed message without a value")
     return values.starts, values.ends
 
 
 def _decode_section(
-    sections: RecordSections,
-    batches: v2.Batches,
-    entries: Indices,
-    min_offset: int,
-    kernels: LegacyKernels | None,
+    sections: RecordSections, batches: v2.Batches, entries: Indices, min_offset: int
 ) -> LegacyMessages:
     """Return the messages of sections, whose offsets rise from `min_offset` on."""
-    starts, counts = message_starts(sections, kernels)
+    starts, counts = message_starts(sections)
     ends = np.append(starts[1:], sections.ends[-1])
     frames = legacy_messages.decode_frames(sections.data, starts)
     magics, section = frames["magic"], np.repeat(np.arange(len(counts)), counts)
     is_wrapper = _is_wrapper(batches)[entries]
-    _check_frames(sections.data, starts, ends, frames, is_wrapper[section], kernels)
+    _check_frames(sections.data, starts, ends, frames, is_wrapper[section])
     headers = batches.headers[entries]
     inner_offsets = frames["offset"].astype(np.int64)
     offsets = _absolute_offsets(inner_offsets, counts, headers, is_wrapper, starts)
@@ -200,9 +189,7 @@ def _decode_section(
         row = int(np.argmax(is_wrong))
         raise CorruptRecordError(f"offset {offsets[row]} does not rise", int(starts[row]))
     timestamps, types = _timestamps(frames, section, headers, is_wrapper)
-    keys, values = legacy_messages.find_keys_and_values(
-        sections.data, starts, ends, magics, kernels
-    )
+    keys, values = legacy_messages.find_keys_and_values(sections.data, starts, ends, magics)
     return LegacyMessages(sections, offsets, timestamps, types, keys, values)
 
 
@@ -212,7 +199,6 @@ def _check_frames(
     ends: Longs,
     frames: legacy_messages.Frames,
     is_inner: Mask,
-    kernels: LegacyKernels | None,
 ) -> None:
     """Refuse what no message of v0 or v1 can be; check the CRCs of messages in wrappers."""
     magics, sizes = frames["magic"], ends - starts
@@ -226,7 +212,7 @@ def _check_frames(
     ):
         raise_if_corrupt(is_wrong, starts, reason)
     stored_crcs = frames["crc"][is_inner].astype(np.int64)
-    legacy_messages.check_message_crcs(data, starts[is_inner], ends[is_inner], stored_crcs, kernels)
+    legacy_messages.check_message_crcs(data, starts[is_inner], ends[is_inner], stored_crcs)
 
 
 def _absolute_offsets(

@@ -18,8 +18,6 @@ from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_limits import MAX_WRAPPER_MESSAGES
 from klog.logformat.batches.corrupt_checks import raise_if_corrupt
 from klog.logformat.batches.record_sections import RecordSections
-from klog.logformat.compiled.kernel_arguments import read_only, read_only_bytes
-from klog.logformat.compiled.kernel_types import LegacyKernels
 
 TOO_SHORT = "a message shorter than its fields in a wrapper"
 
@@ -32,35 +30,18 @@ _MIN_MESSAGE_BYTES = v2.FRAME_BYTES + legacy_messages.MIN_LENGTHS[0]
 _unpack_length = struct.Struct(">i").unpack_from
 
 
-def message_starts(sections: RecordSections, kernels: LegacyKernels | None) -> tuple[Longs, Longs]:
+def message_starts(sections: RecordSections) -> tuple[Longs, Longs]:
     """Return where each message starts, and how many messages each section has.
+
+    Sections are walked a message of each in a step, while there are enough sections.
 
     Args:
         sections: The uncompressed messages of wrappers, or runs of plain messages.
-        kernels: None for the numpy path.
 
     Raises:
         CorruptRecordError: A message is shorter than its fields or cut short, or a section has too
             many; its position is one in `sections.data`.
     """
-    if kernels is not None:
-        size_bytes = int((sections.ends - sections.starts).sum())
-        starts = np.empty(size_bytes // kernels.MIN_MESSAGE_BYTES, np.int64)
-        counts = np.zeros_like(sections.ends)
-        total = kernels.find_messages(
-            read_only_bytes(sections.data),
-            read_only(sections.starts),
-            read_only(sections.ends),
-            starts,
-            counts,
-        )
-        if total >= 0 and counts.max() <= MAX_WRAPPER_MESSAGES:
-            return starts[:total], counts
-    return _walk_side_by_side(sections)
-
-
-def _walk_side_by_side(sections: RecordSections) -> tuple[Longs, Longs]:
-    """Walk sections a message of each in a step, while there are enough sections."""
     steps: list[Longs] = []
     positions, ends = sections.starts, sections.ends
     view = np.ndarray((len(sections.data) - 3,), ">i4", sections.data, 0, (1,))

@@ -11,21 +11,17 @@ import numpy as np
 from klog.logformat.array_types import Longs
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.decode_records import decode_parts
-from klog.logformat.compiled.kernel_types import LegacyKernels
 
 MAX_TIMESTAMP_MS = (1 << 63) - 1
 """The smallest timestamp of no records."""
 
 
-def data_record_counts(
-    data: bytes, batches: v2.Batches, kernels: LegacyKernels | None = None
-) -> Longs:
+def data_record_counts(data: bytes, batches: v2.Batches) -> Longs:
     """Return the number of data records of each batch, 0 for a control batch.
 
     Args:
         data: The buffer of the batches.
         batches: The batches.
-        kernels: The kernels for formats v0 and v1, None for the numpy path.
 
     Raises:
         CorruptRecordError: A wrapper cannot be read; its position is that of the wrapper.
@@ -35,7 +31,7 @@ def data_record_counts(
     if is_wrapper.any():
         wrappers = batches.where(is_wrapper)
         next_offsets, message_counts = wrappers.next_offsets, np.zeros(len(wrappers), np.int64)
-        for part in decode_parts(data, wrappers, (), kernels=kernels):
+        for part in decode_parts(data, wrappers, ()):
             np.add.at(message_counts, np.searchsorted(next_offsets, part.offset, "right"), 1)
         counts[is_wrapper] = message_counts
     return counts

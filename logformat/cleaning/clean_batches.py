@@ -37,7 +37,6 @@ from klog.logformat.cleaning.rewrite_batch import (
     rewrite_batch,
 )
 from klog.logformat.cleaning.tombstone_retention import drop_expired_tombstones
-from klog.logformat.compiled.kernel_types import LegacyKernels
 
 
 class SegmentCleaner:
@@ -60,39 +59,33 @@ class SegmentCleaner:
         self._context, self._filter = context, record_filter
         self._row = 0
 
-    def clean(
-        self, data: bytes, batches: v2.Batches, kernels: LegacyKernels | None = None
-    ) -> Iterator[BatchRun]:
+    def clean(self, data: bytes, batches: v2.Batches) -> Iterator[BatchRun]:
         """Yield what is retained of the next batches.
 
         Args:
             data: The bytes that `batches` lie in.
             batches: The next batches, control batches too.
-            kernels: For messages of formats v0 and v1.
 
         Raises:
             CorruptRecordError: With the position in `data`.
             ValueError: If the batches have other records than the bitmap.
         """
-        counts, retained, plan = self._plan(data, batches, kernels)
-        records = _records_to_rewrite(data, batches, counts, retained, plan, self._filter, kernels)
+        counts, retained, plan = self._plan(data, batches)
+        records = _records_to_rewrite(data, batches, counts, retained, plan, self._filter)
         yield from _runs(data, batches, plan, records)
 
-    def retains_all(
-        self, data: bytes, batches: v2.Batches, kernels: LegacyKernels | None = None
-    ) -> bool:
+    def retains_all(self, data: bytes, batches: v2.Batches) -> bool:
         """Return whether the next batches are unchanged; called instead of `clean`.
 
         Args:
             data: The bytes that `batches` lie in.
             batches: The next batches, control batches too.
-            kernels: For messages of formats v0 and v1.
 
         Raises:
             CorruptRecordError: As `clean`.
             ValueError: As `clean`.
         """
-        _, _, plan = self._plan(data, batches, kernels)
+        _, _, plan = self._plan(data, batches)
         return bool(plan.is_unchanged.all())
 
     def close(self) -> None:
@@ -104,11 +97,9 @@ class SegmentCleaner:
         if self._row != len(self._retained):
             raise ValueError(f"{self._row} records, but the bitmap has {len(self._retained)}")
 
-    def _plan(
-        self, data: bytes, batches: v2.Batches, kernels: LegacyKernels | None
-    ) -> tuple[Longs, Mask, BatchRetention]:
+    def _plan(self, data: bytes, batches: v2.Batches) -> tuple[Longs, Mask, BatchRetention]:
         """Return the record counts of the next batches, their retained records, and the plan."""
-        counts = data_record_counts(data, batches, kernels)
+        counts = data_record_counts(data, batches)
         start, self._row = self._row, self._row + int(counts.sum())
         if self._row > len(self._retained):
             raise ValueError(f"{self._row} records, but the bitmap has {len(self._retained)}")
@@ -168,7 +159,6 @@ def _records_to_rewrite(
     retained: Mask,
     plan: BatchRetention,
     record_filter: RecordFilter | None,
-    kernels: LegacyKernels | None,
 ) -> Iterator[RecordsToRewrite]:
     """Yield the retained records of each batch that is rewritten, all of a control batch.
 
@@ -184,7 +174,7 @@ def _records_to_rewrite(
         in_group[group] = True
         part = batches.where(in_group)
         if is_alone[group[0]]:
-            columns = decode_records(data, part, COLUMNS, kernels=kernels)
+            columns = decode_records(data, part, COLUMNS)
             group_rows = retained[row_bounds[group[0]] : row_bounds[group[0] + 1]]
             yield columns if part.is_control[0] else _filter_columns(columns, group_rows)
             continue

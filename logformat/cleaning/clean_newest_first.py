@@ -30,7 +30,7 @@ from klog.logformat.cleaning.offset_map import ABSENT
 from klog.logformat.cleaning.record_keys import RecordKeys, decode_keys, decode_keys_compiled
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap, retained_bitmap
 from klog.logformat.cleaning.retained_records import retention_candidates
-from klog.logformat.compiled.kernel_types import CleaningKernels, LegacyKernels
+from klog.logformat.compiled.kernel_types import CleaningKernels
 
 _BLOCK_BYTES = PART_BYTES // 8 * 7
 """The expected size of a block's records: a little more still fits into one part."""
@@ -74,12 +74,7 @@ class NewestFirstCleaner:
         self._compression_ratio = _FIRST_RATIO
 
     def clean(
-        self,
-        data: bytes,
-        batches: v2.Batches,
-        aborted: Mask,
-        context: CleaningContext,
-        legacy_kernels: LegacyKernels | None = None,
+        self, data: bytes, batches: v2.Batches, aborted: Mask, context: CleaningContext
     ) -> Iterator[CleanedBlock]:
         """Yield what is retained of the batches before those of the last call, newest block first.
 
@@ -88,7 +83,6 @@ class NewestFirstCleaner:
             batches: In the order of the log.
             aborted: Which of them are data of aborted transactions.
             context: Of the cleaning.
-            legacy_kernels: For messages of formats v0 and v1.
 
         Raises:
             CorruptRecordError: With the position in `data`.
@@ -96,7 +90,7 @@ class NewestFirstCleaner:
         """
         for start, end in self._blocks(batches):
             block = batches.slice(start, end)
-            yield self._clean_block(data, block, aborted[start:end], context, legacy_kernels)
+            yield self._clean_block(data, block, aborted[start:end], context)
 
     def _blocks(self, batches: v2.Batches) -> Iterator[tuple[int, int]]:
         """Cut batches into blocks of at least one batch, from the last to the first."""
@@ -114,12 +108,7 @@ class NewestFirstCleaner:
             end = start
 
     def _clean_block(
-        self,
-        data: bytes,
-        batches: v2.Batches,
-        aborted: Mask,
-        context: CleaningContext,
-        legacy_kernels: LegacyKernels | None,
+        self, data: bytes, batches: v2.Batches, aborted: Mask, context: CleaningContext
     ) -> CleanedBlock:
         has_records = ~batches.is_control & (batches.headers["count"] != 0)
         data_batches, is_aborted = batches.where(has_records), aborted[has_records]
@@ -127,7 +116,7 @@ class NewestFirstCleaner:
         record_filter = compiled_filter(self._kernels.records)
         # The offsets of a wrapper's messages are in its records alone.
         if data_batches.is_legacy.any():
-            parts += decode_keys(data, data_batches, self._seed, legacy_kernels=legacy_kernels)
+            parts += decode_keys(data, data_batches, self._seed)
         elif len(data_batches):
             decoded_bytes = 0
             encoded_bytes = int((data_batches.ends - data_batches.starts).sum())
@@ -141,7 +130,7 @@ class NewestFirstCleaner:
                     bitmap = self._bitmap(parts, data_batches, is_aborted)
                     return _cleaned(data, batches, bitmap, context, record_filter)
         bitmap = self._bitmap(parts, data_batches, is_aborted)
-        return _cleaned(data, batches, bitmap, context, record_filter, legacy_kernels)
+        return _cleaned(data, batches, bitmap, context, record_filter)
 
     def _bitmap(
         self, parts: Sequence[RecordKeys], batches: v2.Batches, is_aborted: Mask
@@ -174,10 +163,9 @@ def _cleaned(
     bitmap: RetainedBitmap,
     context: CleaningContext,
     record_filter: RecordFilter,
-    legacy_kernels: LegacyKernels | None = None,
 ) -> CleanedBlock:
     cleaner = SegmentCleaner(bitmap, context, record_filter)
-    runs = tuple(cleaner.clean(data, batches, legacy_kernels))
+    runs = tuple(cleaner.clean(data, batches))
     cleaner.close()
     block = slice(int(batches.starts[0]), int(batches.ends[-1]))
     size_bytes = block.stop - block.start

@@ -19,7 +19,7 @@ from klog.logformat.batches.decode_records import PART_BYTES, decode_parts
 from klog.logformat.batches.record_sections import RecordSections, record_sections
 from klog.logformat.cleaning.key_hash import Hashes, Seed, hash_keys
 from klog.logformat.compiled.kernel_arguments import read_only_bytes
-from klog.logformat.compiled.kernel_types import LegacyKernels, RecordKernels
+from klog.logformat.compiled.kernel_types import RecordKernels
 
 MAX_RECORDS = 1 << 20
 """A part of more records is decoded, which takes fewer at a time."""
@@ -48,11 +48,7 @@ KeyDecoder: TypeAlias = Callable[[bytes, v2.Batches, Seed], Iterator[RecordKeys]
 
 
 def decode_keys(
-    data: bytes,
-    batches: v2.Batches,
-    seed: Seed,
-    kernels: RecordKernels | None = None,
-    legacy_kernels: LegacyKernels | None = None,
+    data: bytes, batches: v2.Batches, seed: Seed, kernels: RecordKernels | None = None
 ) -> Iterator[RecordKeys]:
     """Yield the keys of data batches, several times as fast with kernels.
 
@@ -61,14 +57,13 @@ def decode_keys(
         batches: Data batches.
         seed: The seed of the keys' hashes.
         kernels: The kernels for batches of format v2, None for the numpy path.
-        legacy_kernels: The kernels for messages of formats v0 and v1, None for the numpy path.
 
     Raises:
         CorruptRecordError: With the position in `data`.
     """
     # The offsets of a wrapper's messages are in its records alone.
     if kernels is None or batches.is_legacy.any():
-        yield from _decode_keys_by_columns(data, batches, seed, legacy_kernels)
+        yield from _decode_keys_by_columns(data, batches, seed)
         return
     with_records = batches.where(batches.headers["count"] != 0)
     for part, sections in record_sections(data, with_records, PART_BYTES):
@@ -76,7 +71,7 @@ def decode_keys(
         if keys is not None:
             yield keys
         else:
-            yield from _decode_keys_by_columns(data, part, seed, None)
+            yield from _decode_keys_by_columns(data, part, seed)
 
 
 def decode_keys_compiled(
@@ -112,10 +107,8 @@ def decode_keys_compiled(
     return RecordKeys(offsets, first, second, has_key, tombstones)
 
 
-def _decode_keys_by_columns(
-    data: bytes, batches: v2.Batches, seed: Seed, kernels: LegacyKernels | None
-) -> Iterator[RecordKeys]:
-    for part in decode_parts(data, batches, ("key", "is_tombstone"), kernels=kernels):
+def _decode_keys_by_columns(data: bytes, batches: v2.Batches, seed: Seed) -> Iterator[RecordKeys]:
+    for part in decode_parts(data, batches, ("key", "is_tombstone")):
         assert part.key is not None
         assert part.is_tombstone is not None
         first, second = hash_keys(part.key, seed)

@@ -6,93 +6,11 @@ This module does not import numba.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from klog.logformat.array_types import Bytes, Ints, Longs, Mask, UnsignedInts, UnsignedLongs
-
-Rows: TypeAlias = tuple[Longs, Longs, int]
-"""Rows to encode: timestamps, offsets, and the offset of row 0 if the array of offsets is empty."""
-BinaryColumn: TypeAlias = tuple[Ints, Bytes, tuple[int, int], Bytes]
-"""A column of bytes: bounds of its elements, validity bits, `(first, mask)`, and the bytes.
-
-The validity of row i is bit `(i + first) & mask`: with a mask of 0 one bit stands for all rows.
-"""
-KeysAndValues: TypeAlias = tuple[BinaryColumn, BinaryColumn]
-
-
-class EncodeKernels(Protocol):
-    """Module `encode_kernels`: it encodes records of format v2 from Arrow's columns."""
-
-    FULL: int
-    REFUSED: int
-    SIZE: int
-    LAST_OFFSET: int
-    STATE: int
-
-    def count_fitting_rows(
-        self,
-        rows: Rows,
-        fields: KeysAndValues,
-        row: int,
-        limits: tuple[int, int, bool],
-        state: Longs,
-        /,
-    ) -> tuple[int, int]:
-        """Return the first row from `row` on that a batch does not take, and the reason."""
-
-    def encode_records(
-        self,
-        rows: Rows,
-        fields: KeysAndValues,
-        row_range: tuple[int, int],
-        state: Longs,
-        out: Bytes,
-        position: int,
-        /,
-    ) -> None:
-        """Write the records of rows that `count_fitting_rows` counted."""
-
-
-class LegacyKernels(Protocol):
-    """Module `legacy_kernels`: it reads messages of formats v0 and v1."""
-
-    MIN_MESSAGE_BYTES: int
-
-    def find_messages(
-        self, buffer: Bytes, starts: Longs, ends: Longs, message_starts: Longs, counts: Longs, /
-    ) -> int:
-        """Find where each message of some sections starts, and return how many there are."""
-
-    def find_keys_and_values(
-        self,
-        buffer: Bytes,
-        starts: Longs,
-        ends: Longs,
-        keys: tuple[Longs, Longs],
-        values: tuple[Longs, Longs],
-        null: tuple[Mask, Mask],
-        /,
-    ) -> bool:
-        """Find the keys and values of messages."""
-
-    def expected_crc32(
-        self,
-        buffer: Bytes,
-        starts: Longs,
-        ends: Longs,
-        stored: Longs,
-        byte_crcs: UnsignedInts,
-        zero_tables: UnsignedInts,
-        /,
-    ) -> int:
-        """Return the CRC-32 of adjacent messages, if each has the CRC that it stores."""
-
-    def copy_fields(
-        self, buffer: Bytes, starts: Longs, ends: Longs, out: Bytes, bounds: Ints, /
-    ) -> None:
-        """Copy fields into one column."""
+from klog.logformat.array_types import Bytes, Longs, Mask, UnsignedLongs
 
 
 class RecordKernels(Protocol):

@@ -22,14 +22,12 @@ from klog.logformat.cleaning.batch_retention import CleaningContext
 from klog.logformat.cleaning.clean_batches import SegmentCleaner
 from klog.logformat.cleaning.offset_map import OffsetMap
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
-from klog.logformat.compiled.kernel_types import LegacyKernels
 from klog.logformat.producers.producer_batch import ProducerBatch
 from klog.logformat.topic_config import parse_topic_config
 from tests.conformance.case import Case
 from tests.logformat.cleaning.cleaning_rounds import Round, cleaned, marked, next_offset, scan
 from tests.support.batch_bytes import ABORT, COMMIT, TRANSACTIONAL, Record, batch, marker
 from tests.support.broker_loader.producer_state_manager import ProducerStateManager
-from tests.support.kernel_choices import with_legacy_kernels_too
 from tests.support.segment_entry import entry_of
 
 Step = tuple[Any, ...]
@@ -214,14 +212,9 @@ def filtered(
         for signs in ("xt", "t")
     )
     marks = RetainedBitmap(len(kept), stay, tombstones if "t" in kept else b"")
-
-    def rewritten(kernels: LegacyKernels | None) -> bytes:
-        rewrite = SegmentCleaner(marks, CleaningContext(0, horizon_ms, np.array(needed, np.int64)))
-        data_left = b"".join(run.data for run in rewrite.clean(data, scan(data), kernels))
-        rewrite.close()
-        return data_left
-
-    left = with_legacy_kernels_too(rewritten)
+    rewrite = SegmentCleaner(marks, CleaningContext(0, horizon_ms, np.array(needed, np.int64)))
+    left = b"".join(run.data for run in rewrite.clean(data, scan(data)))
+    rewrite.close()
     batches = scan(left)
     return [
         tuple(_FIELDS[name](left, batches.slice(n, n + 1)) for name in fields)

@@ -11,12 +11,10 @@ from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.decode_records import decode_records
 from klog.logformat.batches.scan_batches import scan_batches
-from klog.logformat.compiled.kernel_types import LegacyKernels
 from klog.logformat.producers import transaction_outcomes
-from tests.logformat.legacy_logs import ALL, check_crcs, rows
+from tests.logformat.legacy_logs import ALL, rows
 from tests.support import batch_bytes, legacy_bytes
 from tests.support.batch_bytes import Record
-from tests.support.kernel_choices import with_legacy_kernels_too
 
 Row = tuple[int, int, int, bytes | None, bytes | None]
 
@@ -24,13 +22,9 @@ Row = tuple[int, int, int, bytes | None, bytes | None]
 def read(data: bytes) -> list[Row]:
     """Scan, check and decode everything: (offset, timestamp, its type, key, value) of a record."""
     batches = scan_batches(data, 0, len(data))
-
-    def read_all(kernels: LegacyKernels | None) -> list[Row]:
-        check_batch_crcs(data, batches, kernels)
-        columns = decode_records(data, batches, ALL, kernels=kernels)
-        return [dataclasses.astuple(row) for row in rows(columns)]
-
-    return with_legacy_kernels_too(read_all)
+    check_batch_crcs(data, batches)
+    columns = decode_records(data, batches, ALL)
+    return [dataclasses.astuple(row) for row in rows(columns)]
 
 
 def offsets(data: bytes) -> list[int]:
@@ -46,7 +40,7 @@ def times(data: bytes) -> list[tuple[int, int]]:
 def headers(data: bytes, names: Sequence[str]) -> list[tuple[int, ...]]:
     """Return fields of every batch's header; `last_offset` and `codec` follow from others."""
     batches = scan_batches(data, 0, len(data))
-    check_crcs(data, batches)
+    check_batch_crcs(data, batches)
     derived = {
         "last_offset": (batches.next_offsets - 1).tolist(),
         "codec": (batches.attributes & v2.CODEC_MASK).tolist(),
@@ -101,7 +95,7 @@ def moved(data: bytes, last_offset: int) -> list[int]:
 def controls(data: bytes) -> list[tuple[int, int | None]]:
     """Return (base offset, control type) of each control batch."""
     batches = scan_batches(data, 0, len(data))
-    check_crcs(data, batches)
+    check_batch_crcs(data, batches)
     control = batches.where(batches.is_control)
     spans = zip(control.starts.tolist(), control.ends.tolist(), strict=True)
     kinds = [transaction_outcomes.control_type(data, start, end) for start, end in spans]

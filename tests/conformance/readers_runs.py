@@ -10,10 +10,10 @@ from klog.connector.kafka_dir.log_end import find_segment_end
 from klog.connector.kafka_dir.offset_for_time import offset_for_time
 from klog.connector.segment_chunks import CHUNK_BYTES, read_chunks
 from klog.errors import CorruptRecordError
+from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.codecs.decompress import decompress_chunks
 from tests.connector.log_dirs import open_log, open_segment, write_log
-from tests.logformat.legacy_logs import check_crcs
 
 UNCLEAN = RecoveryPoint(0, is_cleanly_shut_down=False, is_locked_by_broker=False)
 
@@ -43,7 +43,7 @@ def batches_of(
     for chunk in read_chunks(
         file, begin, len(data) if end is None else end, chunk_bytes=chunk_bytes
     ):
-        check_crcs(chunk.data, chunk.batches)
+        check_batch_crcs(chunk.data, chunk.batches)
         lasts = (chunk.batches.next_offsets - 1).tolist()
         times = chunk.batches.headers["max_timestamp"].tolist()
         result += list(zip(lasts, times, strict=True))

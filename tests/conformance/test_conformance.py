@@ -27,7 +27,6 @@ def _name(case: Case) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=_name)
 def test_case(case: Case) -> None:
-    """Many runs also compare the compiled kernels with the code that does without them."""
     if isinstance(case.expect, Refused):
         with pytest.raises(case.expect.error) as caught:
             case.run(*case.args)

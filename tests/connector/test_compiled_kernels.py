@@ -5,47 +5,41 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from klog.connector import compiled_kernels
-from klog.connector.compiled_kernels import LazyKernel
-from klog.logformat.batches.record_headers import HEADERS_TYPE
-from klog.logformat.batches.records_to_write import Records
-from klog.logformat.batches.scan_batches import scan_batches
-from tests.support import batch_bytes, legacy_bytes
-from tests.support.batch_bytes import GZIP, Record
+from klog.connector.compiled_kernels import LazyKernel, load_cleaning_kernels
+from klog.logformat.compiled.kernel_types import CleaningKernels
+from tests.support.kernels import hash_table_kernels, record_kernels
 from tests.support.project import PROJECT
 
-LOADERS = ["load_cleaning_kernels", "load_encode_kernels", "load_legacy_kernels"]
+KERNELS = CleaningKernels(record_kernels, hash_table_kernels)
 LOAD_IN_A_PROCESS = """
 import sys, warnings
 sys.path.insert(0, sys.argv[1])
 from klog.connector import compiled_kernels
 with warnings.catch_warnings(record=True) as caught:
-    kernels = getattr(compiled_kernels, sys.argv[2])()
+    kernels = compiled_kernels.load_cleaning_kernels()
 print(kernels is not None, len(caught), *(warning.message for warning in caught))
 """
 
 
-def counted(cost_records: int) -> tuple[LazyKernel[str], list[int]]:
+def counted(cost_records: int) -> tuple[LazyKernel, list[int]]:
     """Return kernels, and a list that gets an element each time that they are loaded."""
     loads: list[int] = []
 
-    def load() -> str:
+    def load() -> CleaningKernels:
         loads.append(1)
-        return "kernels"
+        return KERNELS
 
     return LazyKernel(load, cost_records), loads
 
 
 def test_kernels_are_loaded_once_they_are_worth_it() -> None:
     lazy, loads = counted(100)
-    assert [lazy.get(40) for _ in range(4)] == [None, None, "kernels", "kernels"]
+    assert [lazy.get(40, 40) for _ in range(4)] == [None, None, KERNELS, KERNELS]
     assert len(loads) == 2
 
 
@@ -67,72 +61,21 @@ def test_kernels_in_a_zip_are_worth_it_later(monkeypatch: pytest.MonkeyPatch) ->
     """Each process compiles them."""
     monkeypatch.setattr(compiled_kernels, "is_in_zip", lambda: True)
     lazy, loads = counted(100)
-    assert [lazy.get(100) is None for _ in range(5)] == [True] * 4 + [False]
+    assert [lazy.get(100, 100) is None for _ in range(5)] == [True] * 4 + [False]
     assert len(loads) == 1
 
 
 def test_no_record_loads_nothing_and_counts_nothing() -> None:
     lazy, loads = counted(0)
-    assert [lazy.get(), lazy.get(), lazy.get(1), lazy.get()] == [None, None, "kernels", "kernels"]
+    calls = [lazy.get(records, records) for records in (0, 0, 1, 0)]
+    assert calls == [None, None, KERNELS, KERNELS]
     assert len(loads) == 2
 
 
-def test_records_that_kernels_do_not_support_are_not_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    lazy, loads = counted(-1)
-    monkeypatch.setattr(compiled_kernels, "ENCODING", lazy)
-    times, nulls = pa.array([0, 1]), pa.nulls(2, pa.binary())
-    headers = pa.array([[], [{"key": "h", "value": b""}]], HEADERS_TYPE)
-    assert compiled_kernels.get_encode_kernels(Records(times, nulls, nulls, headers)) is None
-    assert not loads
-    assert compiled_kernels.get_encode_kernels(Records(times, nulls, nulls)) is not None
-    assert loads
-
-
-def three(offset: int) -> list[Record]:
-    return [Record(offset + at, 1, b"key", b"value") for at in range(3)]
-
-
-@pytest.mark.parametrize(
-    ("data", "first_offset", "messages"),
-    [
-        pytest.param(batch_bytes.plain(5), 5, 0, id="v2"),
-        pytest.param(legacy_bytes.plain(three(5), 1), 5, 3, id="plain"),
-        pytest.param(legacy_bytes.wrapper(three(5), 0, GZIP), 5, 3, id="wrapper"),
-        pytest.param(legacy_bytes.wrapper(three(5), 1, GZIP), 9, 0, id="wrapper before"),
-        pytest.param(
-            batch_bytes.plain(4) + legacy_bytes.wrapper(three(5), 0, GZIP), 4, 3, id="both"
-        ),
-        pytest.param(
-            legacy_bytes.plain(three(5), 0) + legacy_bytes.wrapper(three(8), 1, GZIP),
-            5,
-            6,
-            id="mix",
-        ),
-    ],
-)
-def test_messages_of_wrappers_are_counted_by_offsets(
-    data: bytes, first_offset: int, messages: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    batches = scan_batches(data, 0, len(data))
-    for cost_records, is_loaded in ((messages, False), (messages - 1, messages > 0)):
-        monkeypatch.setattr(compiled_kernels, "LEGACY", counted(cost_records)[0])
-        kernels = compiled_kernels.get_legacy_kernels(batches, first_offset)
-        assert (kernels is not None) == is_loaded
-
-
-def test_a_gap_in_offsets_is_not_taken_for_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compacted log has gaps: no more messages are counted than a wrapper has bytes."""
-    data = legacy_bytes.wrapper(three(1 << 40), 1, GZIP)
-    monkeypatch.setattr(compiled_kernels, "LEGACY", counted(len(data))[0])
-    assert compiled_kernels.get_legacy_kernels(scan_batches(data, 0, len(data)), 0) is None
-
-
-def load_in_a_process(path: Path, loader: str, **environment: str) -> str:
+def load_in_a_process(path: Path, **environment: str) -> str:
     """Load kernels in a process that imports from a folder or a zip first."""
     done = subprocess.run(
-        [sys.executable, "-c", LOAD_IN_A_PROCESS, str(path), loader],
+        [sys.executable, "-c", LOAD_IN_A_PROCESS, str(path)],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -142,26 +85,21 @@ def load_in_a_process(path: Path, loader: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize(
-    "loader", [LOADERS[0], *(pytest.param(name, marks=pytest.mark.full) for name in LOADERS[1:])]
-)
-def test_a_zip_needs_no_place_for_compiled_code(tmp_path: Path, loader: str) -> None:
+def test_a_zip_needs_no_place_for_compiled_code(tmp_path: Path) -> None:
     archive = tmp_path / "klog.zip"
     subprocess.run([sys.executable, PROJECT / "tools" / "pyfiles.py", archive], check=True)
     nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": "/proc/nowhere"}
-    assert load_in_a_process(archive, loader, **nowhere) == "True 0"
+    assert load_in_a_process(archive, **nowhere) == "True 0"
 
 
 def test_numba_that_cannot_be_used_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "numba.py").write_text("raise ImportError('Numba needs another NumPy')")
-    assert load_in_a_process(tmp_path, LOADERS[0]) == (
+    assert load_in_a_process(tmp_path) == (
         "False 1 numba is installed but cannot be used, so klog is slower: ImportError: Numba "
         "needs another NumPy. Repair numba, or uninstall it"
     )
 
 
-@pytest.mark.parametrize("loader", LOADERS)
-def test_without_numba_there_are_no_kernels(loader: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_numba_there_are_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled_kernels, "find_spec", lambda name: None)
-    load: Callable[[], Any] = getattr(compiled_kernels, loader).__wrapped__
-    assert load() is None
+    assert load_cleaning_kernels.__wrapped__() is None

@@ -20,14 +20,12 @@ from klog.logformat.batches.batch_checksum import check_batch_crcs
 from klog.logformat.batches.encode_batches import encode_batches as write
 from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.codecs.codec_names import CODEC_NAMES, NONE
-from klog.logformat.compiled.kernel_types import LegacyKernels
 from tests.fuzz.seal import sealed_log
 from tests.logformat.legacy_logs import LEGACY_CODECS, rows, wrapped_by_hand
 from tests.logformat.reference_decoder import ALL, by_hand, to_records
 from tests.logformat.written_rows import to_columns
 from tests.support import batch_bytes, legacy_bytes
 from tests.support.decompression import decompress
-from tests.support.kernels import encode_kernels, legacy_kernels
 
 _WRAP = 1 << 64
 _CODEC_LIMIT = 8 << 20
@@ -147,7 +145,7 @@ def wrapper(data: bytes) -> None:
     """Take bytes as the messages in a wrapper, with right checksums, in each codec.
 
     Byte 0 says magic (bit 0), LogAppendTime (bit 1) and offset (the others); what is accepted must
-    be the same in all codecs, by columns and by loops, and what a plain reader finds.
+    be the same in all codecs, and what a plain reader finds.
     """
     if not data:
         return
@@ -160,18 +158,18 @@ def wrapper(data: bytes) -> None:
         )
         for each in LEGACY_CODECS
     ]
-    results = [_seen(result, kernels) for kernels in (None, legacy_kernels) for result in wrappers]
+    results = [_seen(each) for each in wrappers]
     assert all(result == results[0] for result in results)
     if results[0] is not None:
         append_time = 777 if late and magic == 1 else None
         assert results[0] == wrapped_by_hand(inner, magic, offset, append_time)
 
 
-def _seen(entry: bytes, kernels: LegacyKernels | None) -> list[legacy_bytes.Seen] | None:
+def _seen(entry: bytes) -> list[legacy_bytes.Seen] | None:
     try:
         batches = scan_batches(entry, 0, len(entry))
         check_batch_crcs(entry, batches)
-        return rows(decode_records.decode_records(entry, batches, ALL, kernels=kernels))
+        return rows(decode_records.decode_records(entry, batches, ALL))
     except CorruptRecordError:
         return None
 
@@ -179,8 +177,8 @@ def _seen(entry: bytes, kernels: LegacyKernels | None) -> list[legacy_bytes.Seen
 def encoded(data: bytes) -> None:
     """Write records made of the input with each codec; what is read must be what was written.
 
-    By loops it must be the same bytes. Byte 0 is the size of a batch, byte 1 says which, and by
-    bit 3 to leave headers out, for loops know none; then come the records of `_rows`.
+    Byte 0 is the size of a batch, byte 1 says which, and by bit 3 to leave headers out; then come
+    the records of `_rows`.
     """
     if len(data) < 2:
         return
@@ -197,7 +195,6 @@ def encoded(data: bytes) -> None:
         )
         columns = to_columns(rows, gaps=bool(data[1] & 4))
         written = b"".join(write(columns, form))
-        assert b"".join(write(columns, form, encode_kernels)) == written, CODEC_NAMES[each]
         expected = [
             batch_bytes.Record(row.offset, 777, row.key, row.value, row.headers)
             if form.append_time_ms

@@ -33,7 +33,7 @@ class CountingLoops:
 
     worth_records: int
     times: list[bool] = field(default_factory=list)
-    lazy_kernel: LazyKernel[CleaningKernels] = field(init=False)
+    lazy_kernel: LazyKernel = field(init=False)
 
     def __post_init__(self) -> None:
         self.lazy_kernel = LazyKernel(load_cleaning_kernels, self.worth_records)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from klog.connector import compiled_kernels
-from klog.connector.compiled_kernels import LazyKernel
 from klog.connector.producer_ids import MIN_PRODUCER_ID
+from klog.connector.segment_chunks import CHUNK_BYTES
 from klog.jobs import adopt, import_log, merge, verify
+from klog.logformat.codecs.codec_names import LZ4
 from klog.logformat.producers.control_records import ABORT, COMMIT
 from klog.logformat.producers.producer_state import EXPIRATION_MS
 from tests.jobs.broker_dirs import write_broker_dir
-from tests.support import legacy_bytes
-from tests.support.batch_bytes import GZIP, TRANSACTIONAL, Record, batch, marker
+from tests.support.batch_bytes import TRANSACTIONAL, Record, batch, marker
+from tests.support.legacy_bytes import wrapper
 
 Take = Callable[[Path, Path], str]
 START_MS = 1_700_000_000_000
@@ -99,23 +100,13 @@ def test_a_producer_that_a_broker_forgot(tmp_path: Path, take: Take) -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_messages_of_old_formats_are_worth_kernels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, magic: int
-) -> None:
-    """Verify counts its messages, those in wrappers too, as other readers do."""
-    records = [Record(n, START_MS, b"k%d" % n, b"v") for n in range(12)]
-    log = legacy_bytes.plain(records[:2], magic) + b"".join(
-        legacy_bytes.wrapper(records[first : first + 5], magic, GZIP) for first in (2, 7)
-    )
-    root = adopted(write_broker_dir(tmp_path / "log", {"t-0": {0: log}}), tmp_path)
-    loads: list[int] = []
-
-    def load() -> None:
-        loads.append(1)
-
-    for cost_records in (12, 11):
-        monkeypatch.setattr(compiled_kernels, "LEGACY", LazyKernel(load, cost_records))
-        assert reasons(root, "t") == []
-        assert len(loads) == 12 - cost_records
-    verify.run(None, root, "t", fast=True)
-    assert len(loads) == 1
+def test_compressed_messages_of_old_formats_in_several_chunks(tmp_path: Path, magic: int) -> None:
+    """The header of a wrapper has its last offset alone, also at the start of a chunk."""
+    value = Random(magic).randbytes(CHUNK_BYTES // 8)
+    wrappers = [
+        [Record(offset + i, START_MS, b"k", value) for i in range(3)] for offset in range(0, 12, 3)
+    ]
+    log = b"".join(wrapper(records, magic, LZ4) for records in wrappers)
+    assert len(log) > CHUNK_BYTES
+    root = imported(write_broker_dir(tmp_path / "log", {"t-0": {0: log}}), tmp_path / "root")
+    assert not reasons(root, "t")

@@ -17,10 +17,8 @@ from klog.logformat.batches.decode_records import (
 )
 from klog.logformat.batches.record_columns import RecordColumns
 from klog.logformat.batches.scan_batches import scan_batches
-from klog.logformat.compiled.kernel_types import LegacyKernels
 from tests.logformat.reference_decoder import Plodder
 from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, NONE, SNAPPY, Record, batch
-from tests.support.kernel_choices import with_legacy_kernels_too
 from tests.support.legacy_bytes import (
     APPEND_TIME,
     CREATE_TIME,
@@ -38,20 +36,11 @@ Entry = tuple[bytes, list[Seen]]
 
 
 def decode_with_klog(data: bytes) -> list[Seen]:
-    """Scan, check and decode everything in `data`; with kernels it is the same."""
+    """Scan, check and decode everything in `data`."""
     batches = scan_batches(data, 0, len(data))
     assert int(batches.ends[-1]) == len(data)
-
-    def read(kernels: LegacyKernels | None) -> list[Seen]:
-        check_batch_crcs(data, batches, kernels)
-        return rows(decode_records(data, batches, ALL, kernels=kernels))
-
-    return with_legacy_kernels_too(read)
-
-
-def check_crcs(data: bytes, batches: v2.Batches) -> None:
-    """Check CRCs; with kernels it is the same."""
-    with_legacy_kernels_too(lambda kernels: check_batch_crcs(data, batches, kernels))
+    check_batch_crcs(data, batches)
+    return rows(decode_records(data, batches, ALL))
 
 
 def parts_of(
@@ -61,15 +50,9 @@ def parts_of(
     part_records: int = PART_RECORDS,
     first_offset: int = 0,
 ) -> list[list[Seen]]:
-    """Decode in parts, the rows of each; with kernels it is the same."""
-
-    def read(kernels: LegacyKernels | None) -> list[list[Seen]]:
-        parts = decode_parts(
-            data, batches, ALL, part_bytes, part_records, first_offset, kernels=kernels
-        )
-        return [rows(part) for part in parts]
-
-    return with_legacy_kernels_too(read)
+    """Decode in parts, the rows of each."""
+    parts = decode_parts(data, batches, ALL, part_bytes, part_records, first_offset)
+    return [rows(part) for part in parts]
 
 
 def rows(columns: RecordColumns) -> list[Seen]:

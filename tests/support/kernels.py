@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from klog.connector.compiled_kernels import keep_compiled_code
-from klog.logformat.compiled import (
-    encode_kernels,
-    hash_table_kernels,
-    legacy_kernels,
-    record_kernels,
-)
+from klog.logformat.compiled import hash_table_kernels, record_kernels
 
-__all__ = ["encode_kernels", "hash_table_kernels", "legacy_kernels", "record_kernels"]
+__all__ = ["hash_table_kernels", "record_kernels"]
 
-keep_compiled_code(encode_kernels, hash_table_kernels, legacy_kernels, record_kernels)
+keep_compiled_code(hash_table_kernels, record_kernels)

@@ -13,13 +13,11 @@ record as in batches of 4,000.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 
 from klog.connector import compiled_kernels
 from klog.jobs.shared.entry_rows import EntryRows
-from klog.logformat.batches.record_batch import Batches
-from klog.logformat.cleaning.key_hash import Seed
-from klog.logformat.cleaning.record_keys import KeyDecoder, RecordKeys, decode_keys
+from klog.logformat.cleaning.record_keys import KeyDecoder, decode_keys
 from klog.logformat.compiled.kernel_types import CleaningKernels
 
 BATCH_RECORDS = 400
@@ -49,15 +47,9 @@ def get_cleaning_kernels(segments: EntryRows, remaining_records: int) -> Cleanin
 
 
 def key_decoder(kernels: CleaningKernels | None) -> KeyDecoder:
-    """Return what decodes keys with these kernels, and with those for formats v0 and v1 if loaded.
+    """Return what decodes keys with these kernels.
 
     Args:
-        kernels: The compiled kernels for format v2; None to read without them.
+        kernels: The compiled kernels; None to read without them.
     """
-    records = None if kernels is None else kernels.records
-
-    def decode(data: bytes, batches: Batches, seed: Seed) -> Iterator[RecordKeys]:
-        legacy_kernels = compiled_kernels.get_loaded_legacy_kernels()
-        return decode_keys(data, batches, seed, records, legacy_kernels)
-
-    return decode
+    return decode_keys if kernels is None else partial(decode_keys, kernels=kernels.records)

@@ -13,9 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from klog.connector import compiled_kernels
 from klog.connector.commit_log import live_segments
-from klog.connector.compiled_kernels import LazyKernel, load_encode_kernels
 from klog.connector.producer_ids import producer_identity
 from klog.connector.sink.write_rows import MAX_CHUNK_ROWS
 from klog.errors import KlogError
@@ -26,7 +24,6 @@ from klog.logformat.batches.record_headers import HEADERS_TYPE
 from klog.logformat.batches.records_to_write import Records
 from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.codecs.codec_names import CODEC_NAMES
-from klog.logformat.compiled.kernel_types import EncodeKernels
 from klog.logformat.indexes.index_building import batches_as_appends
 from klog.logformat.indexes.offset_index import encode_offset_index
 from klog.logformat.indexes.time_index import encode_time_index
@@ -66,23 +63,6 @@ def numbered(count: int, value_bytes: int = 20) -> pa.Table:
             "timestamp": pa.array(np.arange(count) + NOW_MS, pa.int64()).cast(pa.timestamp("ms")),
         }
     )
-
-
-def test_compiled_loops_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are loaded after so many records, wherever in a log that is."""
-    batches = numbered(3000, value_bytes=500).to_batches(max_chunksize=100)
-    expected = stage_rows(topic_state(), batches).log_bytes(0)
-    loaded: list[EncodeKernels | None] = []
-
-    def load() -> EncodeKernels | None:
-        loaded.append(load_encode_kernels())
-        return loaded[-1]
-
-    for min_records, times in ((-1, 2), (2500, 1), (1 << 40, 0)):
-        loaded.clear()
-        monkeypatch.setattr(compiled_kernels, "ENCODING", LazyKernel(load, min_records))
-        assert stage_rows(topic_state(), batches).log_bytes(0) == expected
-        assert (len(loaded), None in loaded) == (times, False)
 
 
 @settings(max_examples=60, deadline=None)

@@ -28,7 +28,7 @@ PLANNING = {
     "klog.connector.commit_log.klog_root", "klog.connector.kafka_dir.raw_root",
 }  # fmt: skip
 OPTIONS = {"klog.connector.options.option_table", "klog.connector.options.storage_option_table"}
-WRITING = {"klog.connector.sink", "klog.logformat.batches.encode_compiled"}
+WRITING = {"klog.connector.sink", "klog.logformat.batches.encode_records"}
 
 NEW_MODULES = """
 import json

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from klog.logformat.batches import batch_header, encode_compiled
+from klog.logformat.batches import batch_header
 from klog.logformat.batches import encode_batches as encoding
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_attributes import BatchAttributes
@@ -24,10 +24,8 @@ from klog.logformat.batches.record_headers import (
 )
 from klog.logformat.batches.records_to_write import MAX_FIRST_OFFSET, Records
 from klog.logformat.codecs.codec_names import GZIP, NONE, ZSTD
-from klog.logformat.compiled.kernel_types import EncodeKernels
 from tests.support.broker_loader import recover_segment
 from tests.support.decompression import decompress
-from tests.support.kernels import encode_kernels
 
 REFUSED_FORMS: list[tuple[dict[str, Any], str]] = [
     ({"is_transactional": True}, "a transactional batch needs a producer id"),
@@ -86,17 +84,11 @@ REFUSED_ROWS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-WAYS = pytest.mark.parametrize("kernels", [None, encode_kernels], ids=["numpy", "kernels"])
-
-
-@WAYS
 @pytest.mark.parametrize(("given_columns", "words"), REFUSED_ROWS)
-def test_refuses_rows_by_name(
-    given_columns: dict[str, Any], words: str, kernels: EncodeKernels | None
-) -> None:
+def test_refuses_rows_by_name(given_columns: dict[str, Any], words: str) -> None:
     usual = {"timestamp_ms": column_of(LONG, 1, 2), "key": NULLS, "value": NULLS}
     with pytest.raises(ValueError, match=words):
-        list(encode_batches(Records(**usual | given_columns), BatchAttributes(), kernels))
+        list(encode_batches(Records(**usual | given_columns), BatchAttributes()))
 
 
 def test_refuses_more_headers_than_a_reader_takes() -> None:
@@ -113,7 +105,7 @@ HIGH_BYTES = bytes(range(128, 256))
 @pytest.fixture
 def lower_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let writer and recovery have the same lower limit."""
-    for module in (encoding, encode_compiled, batch_header):
+    for module in (encoding, batch_header):
         monkeypatch.setattr(module, "MAX_BATCH_BYTES", LIMIT)
     monkeypatch.setattr(recover_segment, "MAX_BATCH_BYTES", LIMIT)
 
@@ -126,17 +118,14 @@ def small_and(size_bytes: int) -> Records:
     return Records(times, NULLS, column_of(BYTES, b"", value))
 
 
-@WAYS
 @pytest.mark.usefixtures("lower_limit")
 @pytest.mark.parametrize("codec", [NONE, ZSTD])
 @pytest.mark.parametrize("size_bytes", [LIMIT - 1, LIMIT])
-def test_a_batch_as_large_as_a_reader_takes(
-    size_bytes: int, codec: int, kernels: EncodeKernels | None
-) -> None:
+def test_a_batch_as_large_as_a_reader_takes(size_bytes: int, codec: int) -> None:
     records = small_and(size_bytes)
     form = BatchAttributes(batch_bytes=LIMIT, codec=codec)
     assert batch_size_bytes(records.slice(1, 2), form) == size_bytes
-    both = list(encode_batches(records, form, kernels))
+    both = list(encode_batches(records, form))
     assert both[1] == encode_batch(records.slice(1, 2), form)
     log = b"".join(both)
     recovered = recover_segment.recover(log, 0)
@@ -145,15 +134,14 @@ def test_a_batch_as_large_as_a_reader_takes(
     assert len(decompress(codec, log[begin:], LIMIT)) == size_bytes - v2.HEADER_BYTES
 
 
-@WAYS
 @pytest.mark.usefixtures("lower_limit")
 @pytest.mark.parametrize("codec", [NONE, ZSTD])
-def test_refuses_a_record_larger_than_any_batch(codec: int, kernels: EncodeKernels | None) -> None:
+def test_refuses_a_record_larger_than_any_batch(codec: int) -> None:
     records = small_and(LIMIT + 1)
     form = BatchAttributes(batch_bytes=LIMIT, codec=codec)
     words = "row 1: the record makes a batch of more than 1000 bytes"
     with pytest.raises(ValueError, match=words):
-        list(encode_batches(records, form, kernels))
+        list(encode_batches(records, form))
     with pytest.raises(ValueError, match=words):
         encode_batch(records, form)
 
@@ -176,21 +164,20 @@ def test_refuses_more_records_than_one_batch_has_room_for(over: int) -> None:
         encode_batch(records, form)
 
 
-@WAYS
 @pytest.mark.parametrize("over", [-1, 0, 1])
 def test_refuses_a_batch_that_outgrew_the_limit_in_compression(
-    over: int, kernels: EncodeKernels | None, monkeypatch: pytest.MonkeyPatch
+    over: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = Records(column_of(LONG, 1, 2), NULLS, column_of(BYTES, b"", HIGH_BYTES))
     form = BatchAttributes(batch_bytes=100, codec=GZIP)
-    large = list(encode_batches(records, form, kernels))[1]
+    large = list(encode_batches(records, form))[1]
     assert len(large) > batch_size_bytes(records.slice(1, 2), form)
     monkeypatch.setattr(batch_header, "MAX_BATCH_BYTES", len(large) - over)
     if over <= 0:
-        assert list(encode_batches(records, form, kernels))[1] == large
+        assert list(encode_batches(records, form))[1] == large
         return
     with pytest.raises(ValueError, match=r"row 1: the batch of 1 records .* after compression"):
-        list(encode_batches(records, form, kernels))
+        list(encode_batches(records, form))
 
 
 @pytest.mark.parametrize("integer", [np.int64, np.int32, np.uint8])

@@ -15,12 +15,10 @@ from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import check_batch_crcs, has_valid_crc
 from klog.logformat.batches.decode_records import decode_records
 from klog.logformat.batches.scan_batches import decode_batch_header, scan_batches
-from klog.logformat.compiled.kernel_types import LegacyKernels
 from tests.logformat.golden_vectors import LEGACY, V0_LZ4_AS_PRINTED
 from tests.logformat.legacy_logs import (
     ALL,
     Entry,
-    check_crcs,
     decode_with_klog,
     logs,
     parts_of,
@@ -29,8 +27,6 @@ from tests.logformat.legacy_logs import (
 )
 from tests.support import batch_bytes
 from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, ZSTD, Record, batch
-from tests.support.kernel_choices import with_legacy_kernels_too
-from tests.support.kernels import legacy_kernels
 from tests.support.legacy_bytes import Seen, message, plain, sealed, seen, wrapper
 
 THREE = [Record(5, 1000, b"k1", b"v1"), Record(6, 1001, b"k2", b"v2"), Record(7, 999, b"k3", b"v3")]
@@ -66,7 +62,7 @@ def test_the_encoder_writes_what_kafka_wrote() -> None:
 
 def test_the_vector_as_it_is_printed_is_refused() -> None:
     with pytest.raises(CorruptRecordError, match="CRC-32 is"):
-        check_crcs(V0_LZ4_AS_PRINTED, scan(V0_LZ4_AS_PRINTED))
+        check_batch_crcs(V0_LZ4_AS_PRINTED, scan(V0_LZ4_AS_PRINTED))
 
 
 def test_the_header_of_a_message() -> None:
@@ -148,7 +144,7 @@ def _is_refused(data: bytes) -> bool:
     """Return whether there is no complete and intact batch."""
     try:
         batches = scan(data)
-        check_crcs(data, batches)
+        check_batch_crcs(data, batches)
     except CorruptRecordError:
         return True
     return not len(batches)
@@ -160,7 +156,7 @@ def test_a_bad_crc_names_its_entry() -> None:
     for start, end in zip(batches.starts.tolist(), batches.ends.tolist(), strict=True):
         changed = data[: end - 1] + bytes([data[end - 1] ^ 1]) + data[end:]
         with pytest.raises(CorruptRecordError, match="CRC-32") as caught:
-            check_crcs(changed, batches)
+            check_batch_crcs(changed, batches)
         assert caught.value.position == start
 
 
@@ -212,21 +208,19 @@ def test_lengths_as_kafka_reads_them(magic: int) -> None:
 
 def test_headers_are_null() -> None:
     data = plain(PLAIN, 0) + wrapper([Record(9, 0)], 1, GZIP)
-    for kernels in (None, legacy_kernels):
-        columns = decode_records(data, scan(data), ALL, kernels=kernels)
-        assert columns.headers is not None
-        assert columns.headers.to_pylist() == [None] * 4
+    columns = decode_records(data, scan(data), ALL)
+    assert columns.headers is not None
+    assert columns.headers.to_pylist() == [None] * 4
 
 
 def test_only_what_was_asked_for() -> None:
     data = plain(PLAIN, 1)
-    for kernels in (None, legacy_kernels):
-        columns = decode_records(data, scan(data), ("value",), kernels=kernels)
-        assert columns.value is not None
-        assert columns.value.to_pylist() == [b"v1", b"v2", None]
-        assert (columns.key, columns.timestamp_ms, columns.timestamp_type, columns.headers) == (
-            None, None, None, None,
-        )  # fmt: skip
+    columns = decode_records(data, scan(data), ("value",))
+    assert columns.value is not None
+    assert columns.value.to_pylist() == [b"v1", b"v2", None]
+    assert (columns.key, columns.timestamp_ms, columns.timestamp_type, columns.headers) == (
+        None, None, None, None,
+    )  # fmt: skip
 
 
 def test_header_of_needs_only_the_first_bytes() -> None:
@@ -275,7 +269,7 @@ def test_a_flipped_bit_under_a_crc_is_caught(log: list[Entry], data: st.DataObje
     changed = bytearray(whole)
     changed[bit // 8] ^= 1 << bit % 8
     with pytest.raises(CorruptRecordError) as caught:
-        check_crcs(bytes(changed), batches)
+        check_batch_crcs(bytes(changed), batches)
     assert caught.value.position == start
 
 
@@ -316,16 +310,11 @@ def _decode_or_refuse(data: bytes) -> None:
     """Decode to sound arrays whose offsets rise, or raise what is documented."""
     try:
         batches = scan(data)
-        with_legacy_kernels_too(lambda kernels: _sound_rows(data, batches, kernels))
+        check_batch_crcs(data, batches)
+        columns = decode_records(data, batches, ALL)
     except CorruptRecordError:
         return
-
-
-def _sound_rows(data: bytes, batches: v2.Batches, kernels: LegacyKernels | None) -> list[Seen]:
-    check_batch_crcs(data, batches, kernels)
-    columns = decode_records(data, batches, ALL, kernels=kernels)
     for array in (columns.key, columns.value, columns.headers):
         assert array is not None
         array.validate(full=True)
     assert len(rows(columns)) == len(columns.offset)
-    return rows(columns)

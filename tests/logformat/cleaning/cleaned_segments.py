@@ -18,7 +18,7 @@ from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
 from tests.logformat.cleaning.cleaning_rounds import scan
 from tests.logformat.cleaning.kafka_cleaner_model import Batch, batches
 from tests.support.batch_bytes import Record
-from tests.support.kernels import legacy_kernels, record_kernels
+from tests.support.kernels import record_kernels
 
 NOW_MS, RETENTION_MS = 5000, 86_400_000
 HORIZON_MS = NOW_MS + RETENTION_MS
@@ -57,9 +57,7 @@ def cleaned_runs(data: bytes, signs: str, context: CleaningContext | None = None
     runs = list(by_columns.clean(data, scan(data)))
     by_columns.close()
     by_kernels = SegmentCleaner(bitmap_of(signs), context, compiled_filter(record_kernels))
-    assert [run.data for run in by_kernels.clean(data, scan(data), legacy_kernels)] == [
-        run.data for run in runs
-    ]
+    assert [run.data for run in by_kernels.clean(data, scan(data))] == [run.data for run in runs]
     for run in runs:
         described, scanned = run.batches, scan(run.data)
         assert described.starts.tolist() == scanned.starts.tolist()

@@ -33,7 +33,7 @@ from klog.logformat.cleaning.removable_markers import CleanedTransactionMetadata
 from klog.logformat.cleaning.retained_bitmap import RetainedBitmap
 from klog.logformat.cleaning.retained_records import KeyScan, OffsetMapFactory
 from klog.logformat.compiled.kernel_types import CleaningKernels
-from tests.support.kernels import hash_table_kernels, legacy_kernels, record_kernels
+from tests.support.kernels import hash_table_kernels, record_kernels
 
 SEED = Seed(17, 4)
 NEVER = 1 << 60
@@ -51,7 +51,7 @@ class Engine:
 
 COLUMNS = Engine(decode_keys, OffsetMap, None)
 COMPILED = Engine(
-    partial(decode_keys, kernels=record_kernels, legacy_kernels=legacy_kernels),
+    partial(decode_keys, kernels=record_kernels),
     partial(CompiledOffsetMap, hash_table_kernels),
     compiled_filter(record_kernels),
 )

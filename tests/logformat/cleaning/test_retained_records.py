@@ -222,7 +222,7 @@ def test_bitmaps_are_independent_of_decoded_parts(monkeypatch: pytest.MonkeyPatc
     ]
     expected = ["......x" + "." * 9 + "..x", ".x"]
     assert retained(*segments) == expected
-    monkeypatch.setattr(decode_records.decode_parts, "__defaults__", (40, 2, 0, None, None))
+    monkeypatch.setattr(decode_records.decode_parts, "__defaults__", (40, 2, 0, None))
     assert retained(*segments) == expected
     # All clean records are retained whose key no dirty record has.
     assert retained(*segments, dirty_from=17) == ["xxxxxxx" + "." * 9 + "..x", ".x"]
