@@ -35,7 +35,7 @@ final class KlogTable(
     with SupportsRead
     with SupportsWrite
     with ReportsSinkMetrics {
-  private val sink = new SinkState(dataSource)
+  private val sink = new SinkState
 
   override def name(): String = python.name
   override def schema(): StructType = columnsRead

@@ -8,16 +8,11 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** A write that Python runs, and why. */
-final class PythonKlogWrite(python: Write, sink: SinkState, reason: String) extends Write {
+final class PythonKlogWrite(python: Write, reason: String) extends Write {
   override def description(): String = s"klog engine=python ($reason)"
   override def toString: String = description()
   override def toBatch: BatchWrite = python.toBatch
-
-  override def toStreaming: StreamingWrite = {
-    sink.prepareCommits()
-    python.toStreaming
-  }
-
+  override def toStreaming: StreamingWrite = python.toStreaming
   override def supportedCustomMetrics(): Array[CustomMetric] = python.supportedCustomMetrics
   override def reportDriverMetrics(): Array[CustomTaskMetric] = python.reportDriverMetrics
 }
@@ -65,10 +60,8 @@ final class KlogWrite(
       finally tasks.end()
   }
 
-  override def toStreaming: StreamingWrite = {
-    sink.prepareCommits()
+  override def toStreaming: StreamingWrite =
     new KlogStreamingWrite(python.toStreaming, schema, options, sink)
-  }
 
   override def supportedCustomMetrics(): Array[CustomMetric] = WriteMetrics.ofTasks.all
 }

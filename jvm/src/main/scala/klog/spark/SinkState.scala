@@ -1,19 +1,15 @@
 package klog.spark
 
-import java.util.concurrent.atomic.AtomicBoolean
-
-import org.apache.spark.sql.execution.datasources.v2.python.{KlogPythonBridge, PythonDataSourceV2}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import klog.store.SegmentStores
 
 /** What the writes of one table have in common: Spark makes a new one for each micro-batch of a stream. */
-final class SinkState(dataSource: PythonDataSourceV2) {
+final class SinkState {
 
   /** What the last micro-batch has written. */
   val progress: SinkProgress = new SinkProgress
   private var stores: Option[(Any, TaskStores)] = None
-  private val isPrepared = new AtomicBoolean
 
   /** Returns the stores of the tasks. They share one broadcast as long as the settings are the same. */
   def storesOf(options: CaseInsensitiveStringMap): TaskStores = synchronized {
@@ -25,8 +21,4 @@ final class SinkState(dataSource: PythonDataSourceV2) {
       made
     }
   }
-
-  /** Has Spark start the Python processes of a stream's commits while the first micro-batch is planned and run. */
-  def prepareCommits(): Unit =
-    if (isPrepared.compareAndSet(false, true)) KlogPythonBridge.prepareCommits(dataSource)
 }

@@ -5,7 +5,6 @@ import org.apache.spark.sql.connector.read.{InputPartition, Scan}
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.connector.write.WriterCommitMessage
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Utils
-import org.apache.spark.sql.execution.python.PythonDaemons
 import org.apache.spark.sql.execution.python.streaming.{ForkedSourceRunner, PythonStreamingSourceRunner}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.sources.Filter
@@ -64,7 +63,6 @@ object KlogPythonBridge {
       classOf[PythonStreamingSourceRunner]
     )
     ForkedSourceRunner.probe()
-    PythonDaemons.probe()
     classOf[PythonBatchWrite].getDeclaredMethod("pythonDataSourceWriter")
     classOf[PythonStreamingWrite].getDeclaredMethod("pythonDataSourceWriter")
     classOf[PythonWriterCommitMessage].getConstructor(classOf[Array[Byte]])
@@ -147,13 +145,6 @@ object KlogPythonBridge {
       scan(planned, name, schema, options)
     }
   }
-
-  /** Starts the daemons whose forks commit the micro-batches of a stream. It returns at once. */
-  def prepareCommits(dataSource: PythonDataSourceV2): Unit =
-    PythonDaemons.start(
-      dataSource.source.createPythonFunction(Array.emptyByteArray),
-      Seq("pyspark.sql.worker.create_data_source", "pyspark.sql.worker.python_streaming_sink_runner")
-    )
 
   /** Starts the Python process of a stream before the stream starts. */
   def prepareStream(dataSource: PythonDataSourceV2): Unit =
