@@ -78,7 +78,7 @@ final class BatchHeader {
   private def readRecordBatch(buffer: ByteBuffer): Unit = {
     storedCrc = buffer.getInt(start + CrcAt)
     attributes = buffer.getShort(start + AttributesAt)
-    lastOffsetDelta = buffer.getInt(start + 23)
+    lastOffsetDelta = buffer.getInt(start + LastOffsetDeltaAt)
     baseTimestampMs = buffer.getLong(start + BaseTimestampAt)
     maxTimestampMs = buffer.getLong(start + MaxTimestampAt)
     producerId = buffer.getLong(start + ProducerIdAt)
@@ -119,6 +119,7 @@ object BatchHeader {
   private[klog] val MagicAt = 16
   private[klog] val CrcAt = 17
   private[klog] val AttributesAt = 21
+  private[klog] val LastOffsetDeltaAt = 23
   private[klog] val BaseTimestampAt = 27
   private[klog] val MaxTimestampAt = 35
   private[klog] val ProducerIdAt = 43
@@ -157,7 +158,8 @@ object BatchHeader {
     crc.getValue.toInt
   }
 
-  private def batchCrc(buffer: ByteBuffer, start: Int, end: Int): Int = {
+  /** Returns the CRC-32C of a batch v2. */
+  def batchCrc(buffer: ByteBuffer, start: Int, end: Int): Int = {
     val crc = new CRC32C
     crc.update(buffer.array, start + AttributesAt, end - start - AttributesAt)
     crc.getValue.toInt

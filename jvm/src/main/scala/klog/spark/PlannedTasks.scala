@@ -1,7 +1,5 @@
 package klog.spark
 
-import java.util.Locale
-
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.{DataWriter, DataWriterFactory}
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory
@@ -51,9 +49,8 @@ final class PlannedTasks(
 
   /** Whether each task may write to each partition, as its rows have a partition or a key. */
   def areRowsSpread: Boolean = {
-    val columns = schema.fieldNames.map(_.toLowerCase(Locale.ROOT))
-    columns.contains("partition") || isOrderSensitive ||
-    (columns.contains("key") && partitioner.contains("murmur2"))
+    def has(column: String) = RowColumns.ordinal(schema, column) >= 0
+    has("partition") || isOrderSensitive || (has("key") && partitioner.contains("murmur2"))
   }
 
   /** Whether the order of the rows of a task decides which partitions they go to. */

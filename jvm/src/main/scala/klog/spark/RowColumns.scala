@@ -17,8 +17,7 @@ import klog.staging.RowToWrite
 final class RowColumns(schema: StructType) {
   import RowColumns._
 
-  private def ordinal(name: String): Int =
-    schema.fieldNames.indexWhere(_.toLowerCase(Locale.ROOT) == name)
+  private def ordinal(name: String): Int = RowColumns.ordinal(schema, name)
 
   private val (key, value, headers) = (ordinal("key"), ordinal("value"), ordinal("headers"))
   private val (topic, partition, timestamp) = (ordinal("topic"), ordinal("partition"), ordinal("timestamp"))
@@ -80,6 +79,10 @@ final class RowColumns(schema: StructType) {
 
 object RowColumns {
   private val MicrosPerMs = 1000L
+
+  /** Returns where a column is; -1 if there is none. */
+  def ordinal(schema: StructType, name: String): Int =
+    schema.fieldNames.indexWhere(_.toLowerCase(Locale.ROOT) == name)
 
   /** Points at bytes in the array of an `UnsafeRow`, where the field has its offset and size; else at a copy. */
   private def copyBytes(from: InternalRow, ordinal: Int, isText: Boolean, range: ByteRange): Unit =

@@ -1,7 +1,5 @@
 package klog.spark
 
-import java.util.Locale
-
 import scala.annotation.nowarn
 
 import org.apache.spark.rdd.RDD
@@ -56,8 +54,8 @@ object WriteDistribution extends SparkStrategy {
 
   private def isInPlace(query: LogicalPlan): Boolean = belowColumns(query) match {
     case shuffle: RepartitionByExpression =>
-      val partition = query.output.find(_.name.toLowerCase(Locale.ROOT) == "partition")
-      partition.exists(column => shuffle.references == AttributeSet(column))
+      val partition = RowColumns.ordinal(query.schema, "partition")
+      partition >= 0 && shuffle.references == AttributeSet(query.output(partition))
     case _ => false
   }
 

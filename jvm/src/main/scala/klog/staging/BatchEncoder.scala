@@ -2,7 +2,6 @@ package klog.staging
 
 import java.nio.ByteBuffer
 import java.util.{Arrays => JavaArrays}
-import java.util.zip.CRC32C
 
 import klog.codecs.{Compressor, GrowingBytes}
 import klog.logformat.BatchHeader._
@@ -51,11 +50,12 @@ final class BatchEncoder(settings: StagingSettings, nowMs: Long) extends AutoClo
       isPartial: Boolean
   ): EncodedBatch = {
     val header = ByteBuffer.wrap(data)
-    header.position(LengthAt).putInt(data.length - FrameBytes)
+    header.putInt(LengthAt, data.length - FrameBytes)
     header.put(MagicAt, 2.toByte)
-    header.position(AttributesAt).putShort((codec | appendTime).toShort).putInt(records.count - 1)
-    header.putLong(records.baseTimestampMs)
-    header.putLong(if (settings.isAppendTime) nowMs else records.maxTimestampMs)
+    header.putShort(AttributesAt, (codec | appendTime).toShort)
+    header.putInt(LastOffsetDeltaAt, records.count - 1)
+    header.putLong(BaseTimestampAt, records.baseTimestampMs)
+    header.putLong(MaxTimestampAt, if (settings.isAppendTime) nowMs else records.maxTimestampMs)
     header.putInt(CountAt, records.count)
     val minMs = if (settings.isAppendTime) nowMs else records.minTimestampMs
     new EncodedBatch(data, minMs, records.end, if (codec == 0) 0 else compressNanos, isPartial)
@@ -82,8 +82,6 @@ object BatchEncoder {
     header.putLong(0, baseOffset).putInt(LeaderEpochAt, leaderEpoch)
     header.position(ProducerIdAt).putLong(task.producerId).putShort(task.producerEpoch)
     header.putInt((sequence & Int.MaxValue).toInt)
-    val crc = new CRC32C
-    crc.update(batch.data, AttributesAt, batch.data.length - AttributesAt)
-    header.putInt(CrcAt, crc.getValue.toInt)
+    header.putInt(CrcAt, batchCrc(header, 0, batch.data.length))
   }
 }
