@@ -30,6 +30,10 @@ def rows(spark: SparkSession, *columns: str, tasks: int = TASKS) -> DataFrame:
 def write(df: DataFrame, root: Path, **options: Any) -> int:
     """Write rows to a new topic; returns the number of its segments."""
     klog.open(root).create_topic("t", PARTITIONS)
+    return append(df, root, **options)
+
+
+def append(df: DataFrame, root: Path, **options: Any) -> int:
     writer = df.write.format("klog").mode("append").option("topic", "t").option("engine", "jvm")
     writer.options(**options).save(str(root))
     return segments(root)
@@ -80,6 +84,21 @@ def test_small_batches_of_tasks_become_one(spark: SparkSession, tmp_path: Path) 
     (log,) = tmp_path.glob("t-*/*.log")
     data = log.read_bytes()
     assert len(scan_batches(data, 0, len(data))) == 1
+
+
+def test_tasks_with_more_than_is_sorted_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Keys of 40 KB: a partition has 13 MB; 4 MiB are read and sorted together."""
+    key = "array_join(transform(sequence(1, 625), x -> sha2(concat(id, '-', x), 256)), '') AS key"
+    assert_same_log(rows(spark, key, tasks=9), tmp_path, PARTITIONS)
+
+
+def test_more_partitions_than_spark_opens_files_for(spark: SparkSession, tmp_path: Path) -> None:
+    """From 201 on Spark sorts the batches of a task by partition, in memory."""
+    df = rows(spark, "cast(id as string) AS key", "cast(id % 201 as int) AS partition", tasks=2)
+    klog.open(tmp_path).create_topic("t", 201)
+    assert append(df, tmp_path) == 201
+    for partition, records in written(tmp_path).items():
+        assert [value for _, value in records] == list(range(partition, ROWS, 201))
 
 
 def test_segments_roll(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
 package klog.spark
 
-import org.apache.spark.{Partitioner, SparkContext, TaskContext}
-import org.apache.spark.rdd.{KlogRows, RDD, ShuffledRDD}
-import org.apache.spark.serializer.JavaSerializer
+import org.apache.spark.{Partitioner, TaskContext}
+import org.apache.spark.rdd.{KlogRows, OrderedShuffle, RDD}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
@@ -25,30 +24,34 @@ final class ExtraRow extends GenericInternalRow(0)
 object BatchShuffle {
 
   /** Returns the rows of a write, or its batches in the tasks of their partitions. */
-  def of(rows: RDD[InternalRow], tasks: PlannedTasks, isOrderSensitive: Boolean): RDD[InternalRow] = {
-    val partitions = tasks.plan.topic.map(tasks.plan.topicPlan).fold(Int.MaxValue)(_.partitions)
-    val count = rows.getNumPartitions
-    if (count <= (if (tasks.areRowsSpread) 1 else partitions)) rows
-    else {
-      val work = tasks.work
-      def batchesOf(task: Int, rows: Iterator[InternalRow]) = new TaskBatches(work, task, rows)
-      val batches = KlogRows.map(rows, batchesOf, isOrderSensitive || tasks.isOrderSensitive)
-      val targets = new TaskOfPartition(math.min(count, partitions))
-      val shuffled = new ShuffledRDD[BatchKey, EncodedBatch, EncodedBatch](batches, targets)
-        .setKeyOrdering(BatchKey.ordering)
-        .setSerializer(serializer(rows.sparkContext))
-      tasks.onEnd(() => KlogRows.deleteShuffle(shuffled))
-      shuffled.mapPartitions(_.flatMap { case (key, batch) => rowsOf(key, batch) })
+  def of(rows: RDD[InternalRow], tasks: PlannedTasks, isOrderSensitive: Boolean): RDD[InternalRow] =
+    tasks.plan.topic.map(tasks.plan.topicPlan) match {
+      case Some(topic) if rows.getNumPartitions > (if (tasks.areRowsSpread) 1 else topic.partitions) =>
+        shuffled(rows, tasks, topic, isOrderSensitive)
+      case _ => rows
     }
-  }
 
-  /** Java's serializer keeps what it has written until a reset: here a key and a batch. */
-  private def serializer(context: SparkContext): JavaSerializer =
-    new JavaSerializer(context.getConf.set("spark.serializer.objectStreamReset", "2"))
+  private def shuffled(
+      rows: RDD[InternalRow],
+      tasks: PlannedTasks,
+      topic: TopicPlan,
+      isOrderSensitive: Boolean
+  ): RDD[InternalRow] = {
+    val work = tasks.work
+    def batchesOf(task: Int, rows: Iterator[InternalRow]) = new TaskBatches(work, task, rows)
+    val batches = KlogRows.map(rows, batchesOf, isOrderSensitive || tasks.isOrderSensitive)
+    val buckets = new PartitionsOfTopics(
+      topic +: tasks.plan.deadLetterTopic.flatMap(tasks.plan.topics.get).toSeq
+    )
+    val taskCount = math.min(rows.getNumPartitions, topic.partitions)
+    val ordered = new OrderedShuffle(batches, buckets, new BatchSerializer, taskCount)
+    tasks.onEnd(() => KlogRows.deleteShuffle(ordered))
+    ordered.mapPartitions(_.flatMap { case (key, batch) => rowsOf(key, batch) })
+  }
 
   /** Throws if this Spark lacks something that is used here. */
   def probe(): Unit = {
-    classOf[ShuffledRDD[_, _, _]].getMethods
+    OrderedShuffle.probe()
     KlogRows.probe()
   }
 
@@ -58,9 +61,15 @@ object BatchShuffle {
   private val extraRow = new ExtraRow
 }
 
-/** The task that gets a batch: one for each partition, or for some. */
-private final class TaskOfPartition(override val numPartitions: Int) extends Partitioner {
-  override def getPartition(key: Any): Int = key.asInstanceOf[BatchKey].partition % numPartitions
+/** Numbers the partitions of some topics: those of the first one, then those of the next. */
+private final class PartitionsOfTopics(topics: Seq[TopicPlan]) extends Partitioner {
+  private val firsts = topics.map(_.topic).zip(topics.map(_.partitions).scanLeft(0)(_ + _)).toMap
+
+  override val numPartitions: Int = topics.map(_.partitions).sum
+  override def getPartition(key: Any): Int = {
+    val batch = key.asInstanceOf[BatchKey]
+    firsts(batch.topic) + batch.partition
+  }
 }
 
 /** The batches of one task's rows. */

@@ -13,12 +13,12 @@ final class StagingDataWriter(work: TaskWork, partition: Int, taskId: Long) exte
   private val columns = new RowColumns(work.schema)
   private val row = new RowToWrite
   private val (plan, writer) = work.classified((work.plan, work.writer))
-  private val store = work.classified(work.stores.toStores.of(plan.root))
-  private val root = SegmentStores.spelled(plan.root)
+  private val files = work.classified {
+    new StagedFiles(work.stores.toStores.of(plan.root), SegmentStores.spelled(plan.root))
+  }
   private var stager: Option[StagingTask[_]] = None
-  private lazy val rows =
-    opened(new RowStager(plan, writer, attempt(System.currentTimeMillis), store, root))
-  private lazy val batches = opened(new BatchStager(plan, writer, attempt(work.plannedMs), store, root))
+  private lazy val rows = opened(new RowStager(plan, writer, attempt(System.currentTimeMillis), files))
+  private lazy val batches = opened(new BatchStager(plan, writer, attempt(work.plannedMs), files))
 
   override def write(record: InternalRow): Unit = record match {
     case batch: BatchRow => work.classified(batches.add(batch.batch))
@@ -30,7 +30,7 @@ final class StagingDataWriter(work: TaskWork, partition: Int, taskId: Long) exte
 
   override def commit(): WriterCommitMessage = {
     val message = work.classified(stager.getOrElse(rows).finish()).toJson
-    StagedMessage(KlogPythonBridge.commitMessage(PickledRequest.commitMessage(message)), counts)
+    StagedMessage(KlogPythonBridge.commitMessage(PickledRequest.commitMessage(message)), files.counts)
   }
 
   /** Leaves what is staged to vacuum. */
@@ -38,9 +38,7 @@ final class StagingDataWriter(work: TaskWork, partition: Int, taskId: Long) exte
 
   override def close(): Unit = stager.foreach(_.close())
 
-  override def currentMetricsValues(): Array[CustomTaskMetric] = WriteMetrics.ofTasks.values(counts)
-
-  private def counts: WriteCounts = stager.fold(new WriteCounts)(_.counts)
+  override def currentMetricsValues(): Array[CustomTaskMetric] = WriteMetrics.ofTasks.values(files.counts)
 
   private def attempt(nowMs: Long): TaskAttempt = TaskAttempt.of(plan, writer, partition, taskId, nowMs)
 

@@ -2,8 +2,6 @@ package klog.staging
 
 import scala.collection.mutable
 
-import klog.store.WritableSegmentStore
-
 /** A batch that goes from the task of its rows to the task of its partition.
   *
   * @param task
@@ -25,21 +23,19 @@ final case class KeyedBatch(key: BatchKey, batch: EncodedBatch)
 
 /** A task that gets the batches of some partitions from all tasks: they become segments.
   *
-  * The rule: they come in the order of [[BatchKey]], so the rows of a partition lie in its segments as if
-  * each task had written its own. A partition's last segment is closed when the next partition begins.
+  * The rule: they come partition after partition, and those of one in the order of their tasks. So the rows
+  * lie in its segments as if each task had written its own, and one segment is open at a time: batches go to the
+  * store as they come, and the memory of the task is that of a batch.
   */
 final class BatchStager(
     plan: WritePlan,
     writer: Option[Writer],
     task: TaskAttempt,
-    store: WritableSegmentStore,
-    root: String
+    files: StagedFiles
 ) extends StagingTask[KeyedBatch] {
-  private val stager = new TaskStager(plan, writer, task, store, root)
+  private val stager = new TaskStager(plan, writer, task, files, file => new StreamedLog(files.create(file)))
   private val encoders = mutable.Map.empty[String, BatchEncoder]
   private var partition: Option[OpenPartition] = None
-
-  override def counts: WriteCounts = stager.counts
 
   override def add(item: KeyedBatch): Unit = {
     val key = item.key
@@ -47,8 +43,7 @@ final class BatchStager(
       partition.foreach(_.close())
       partition = Some(new OpenPartition(key.topic, key.partition))
     }
-    partition.get.cutter.add(item.batch)
-    if (stager.memoryBytes > plan.bufferBytes) stager.spill()
+    partition.get.add(item)
   }
 
   override def finish(): CommitMessage = {
@@ -64,12 +59,22 @@ final class BatchStager(
   private final class OpenPartition(val topic: String, val number: Int) {
     private val settings = plan.topicPlan(topic).settings
     private val encoder = encoders.getOrElseUpdate(topic, new BatchEncoder(settings, task.nowMs))
-    val cutter =
+    private val cutter =
       new BatchCutter(settings, encoder, leavesPartial = false, stager.add(topic, number, _))
+    private var last = BatchKey(topic, number, -1, -1)
+
+    def add(item: KeyedBatch): Unit = {
+      if (BatchKey.ordering.lteq(item.key, last))
+        throw StagingError.failed(
+          s"Spark's shuffle gave ${item.key} after $last. Write with distributionMode=none"
+        )
+      last = item.key
+      cutter.add(item.batch)
+    }
 
     def close(): Unit = {
       cutter.flush()
-      stager.closeSegment(topic, number)
+      stager.finishSegment(topic, number)
     }
   }
 }

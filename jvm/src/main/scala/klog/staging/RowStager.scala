@@ -1,7 +1,5 @@
 package klog.staging
 
-import klog.store.WritableSegmentStore
-
 /** One task's part of a write: its rows become segments, within `buffer.memory`.
   *
   * The rule: records in open batches and batches in open segments share the memory. If it is short, records
@@ -11,20 +9,19 @@ final class RowStager(
     plan: WritePlan,
     writer: Option[Writer],
     task: TaskAttempt,
-    store: WritableSegmentStore,
-    root: String
+    files: StagedFiles
 ) extends StagingTask[RowToWrite] {
-  private val stager = new TaskStager(plan, writer, task, store, root)
+  private val spool = new BatchSpool
+  private val stager =
+    new TaskStager(plan, writer, task, files, file => new SpooledLog(files.create(file), spool))
   private val rows = new TaskRows(plan, writer, task, leavesPartial = false, stager.add)
-
-  override def counts: WriteCounts = stager.counts
 
   override def add(row: RowToWrite): Unit = {
     rows.add(row)
     val waiting = rows.memoryBytes
-    if (waiting + stager.memoryBytes > plan.bufferBytes) {
+    if (waiting + spool.memoryBytes > plan.bufferBytes) {
       if (waiting > plan.bufferBytes / 2) rows.flush()
-      if (rows.memoryBytes + stager.memoryBytes > plan.bufferBytes) stager.spill()
+      if (rows.memoryBytes + spool.memoryBytes > plan.bufferBytes) spool.spill()
     }
   }
 
@@ -36,5 +33,6 @@ final class RowStager(
   override def close(): Unit = {
     rows.close()
     stager.close()
+    spool.close()
   }
 }

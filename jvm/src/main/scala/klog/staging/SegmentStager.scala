@@ -1,12 +1,9 @@
 package klog.staging
 
-import java.io.IOException
 import java.util.Locale
 import java.util.zip.CRC32C
 
 import scala.collection.mutable.ArrayBuffer
-
-import klog.store.WritableSegmentStore
 
 /** A segment that is on the store, as a commit's `add` has it. */
 final case class StagedSegment(
@@ -25,24 +22,26 @@ final case class StagedSegment(
 
 /** Stages the segments of one partition: batches in, files on the store out.
   *
-  * The rule: a batch gets its offsets when it comes, and goes to the open segment; a segment goes to the store
-  * when it is closed: first its log, then its indexes, because vacuum finds the files of a killed task by
-  * their log. A segment rolls where a broker's would, each batch being one append.
+  * The rule: a batch gets its offsets when it comes, and goes to the open segment. Of a segment the log is on the
+  * store first, then its indexes, because vacuum finds the files of a killed task by their log. A segment
+  * rolls where a broker's would, each batch being one append.
+  *
+  * @param newLog
+  *   returns the log of a segment, by the name of its file
   */
 final class SegmentStager(
     plan: TopicPlan,
     task: TaskAttempt,
     partition: Int,
-    root: String,
-    store: WritableSegmentStore,
-    spool: BatchSpool,
-    counts: WriteCounts
-) {
+    files: StagedFiles,
+    newLog: String => SegmentLog
+) extends AutoCloseable {
   private val settings = plan.settings
   private val firstOffset = plan.logEnds(partition)
   private var nextOffset = firstOffset
   private var segment: OpenSegment = null
-  private val batches = ArrayBuffer.empty[SpooledBatch]
+  private var log: SegmentLog = null
+  private var batchCount = 0
   private val crc = new CRC32C
   private var minTimestampMs = Long.MaxValue
   private val staged = ArrayBuffer.empty[StagedSegment]
@@ -53,8 +52,8 @@ final class SegmentStager(
   def add(batch: EncodedBatch): Unit = {
     val (data, records, maxMs) = (batch.data, batch.recordCount, batch.maxTimestampMs)
     val lastOffset = nextOffset + records - 1
-    if (segment != null && segment.shouldRoll(data.length, lastOffset, maxMs, task.nowMs)) close()
-    if (segment == null) segment = new OpenSegment(nextOffset, task.nowMs, settings)
+    if (segment != null && segment.shouldRoll(data.length, lastOffset, maxMs, task.nowMs)) finish()
+    if (segment == null) open()
     BatchEncoder.assignOffsets(
       batch,
       nextOffset,
@@ -63,38 +62,40 @@ final class SegmentStager(
       task
     )
     segment.append(data.length, lastOffset, maxMs)
-    batches += spool.add(data)
+    log.add(data)
+    batchCount += 1
     crc.update(data)
     minTimestampMs = math.min(minTimestampMs, batch.minTimestampMs)
     nextOffset = lastOffset + 1
-    counts.add(batch)
+    files.counts.add(batch)
   }
 
-  /** Puts the open segment on the store, if there is one. */
-  def close(): Unit = if (segment != null) putSegment()
+  /** Completes the open segment on the store, if there is one. */
+  def finish(): Unit = if (segment != null) finishSegment()
 
-  private def put(file: String, chunks: Iterator[Array[Byte]]): Unit =
-    try store.put(s"$root/$file", chunks)
-    catch {
-      case exc: IOException =>
-        throw StagingError.failed(
-          s"$root/$file: not written: ${StagingError.reason(exc)}. Check the path, and that there is room and access",
-          exc
-        )
-    }
+  /** Removes what is on the store of an open segment. */
+  override def close(): Unit = if (log != null) log.close()
 
-  private def putSegment(): Unit = {
-    val started = System.nanoTime()
+  private def open(): Unit = {
+    segment = new OpenSegment(nextOffset, task.nowMs, settings)
+    log = newLog(s"$file.log")
+    batchCount = 0
+    crc.reset()
+    minTimestampMs = Long.MaxValue
+  }
+
+  /** The file of the open segment, without its suffix. */
+  private def file: String =
+    s"${plan.topic}-$partition/${SegmentStager.fileName(segment.baseOffset, plan.baseVersion, task.id)}"
+
+  private def finishSegment(): Unit = {
+    log.finish()
     val closed = segment
-    segment = null
-    val name = SegmentStager.fileName(closed.baseOffset, plan.baseVersion, task.id)
-    val file = s"${plan.topic}-$partition/$name"
-    put(s"$file.log", spool.take(batches.toSeq))
     val timeIndex = if (closed.isIndexed) closed.closedTimeIndex() else Array.emptyByteArray
     val offsetIndex = if (closed.isIndexed) closed.offsetIndex else Array.emptyByteArray
     if (closed.isIndexed) {
-      put(s"$file.index", Iterator(offsetIndex))
-      put(s"$file.timeindex", Iterator(timeIndex))
+      files.put(s"$file.index", offsetIndex)
+      files.put(s"$file.timeindex", timeIndex)
     }
     staged += StagedSegment(
       partition,
@@ -105,15 +106,13 @@ final class SegmentStager(
       offsetIndex.length,
       timeIndex.length,
       crc.getValue,
-      batches.length,
+      batchCount,
       minTimestampMs,
       closed.largestTimestampMs
     )
-    batches.clear()
-    crc.reset()
-    minTimestampMs = Long.MaxValue
-    counts.files += 1
-    counts.storeNanos += System.nanoTime() - started
+    segment = null
+    log = null
+    files.counts.files += 1
   }
 }
 

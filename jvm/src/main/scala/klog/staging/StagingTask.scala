@@ -3,9 +3,6 @@ package klog.staging
 /** A task that stages what it gets: rows, or batches of other tasks. */
 trait StagingTask[T] extends AutoCloseable {
 
-  /** What the task has written so far. */
-  def counts: WriteCounts
-
   def add(item: T): Unit
 
   /** Puts what is left on the store; returns what the task has done. */

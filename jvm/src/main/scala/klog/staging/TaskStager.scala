@@ -2,40 +2,29 @@ package klog.staging
 
 import scala.collection.mutable
 
-import klog.store.WritableSegmentStore
-
 /** Stages the batches of one task: segments on the store, and a message to the commit.
   *
-  * The rule: batches of a partition become its segments in the order in which they come. They wait in a
-  * spool until their segment is closed.
+  * The rule: batches of a partition become its segments in the order in which they come.
   *
-  * @param root
-  *   the path of the root, as the store spells it
+  * @param newLog
+  *   returns the log of a segment, by the name of its file
   */
 final class TaskStager(
     plan: WritePlan,
     writer: Option[Writer],
     task: TaskAttempt,
-    store: WritableSegmentStore,
-    root: String
+    files: StagedFiles,
+    newLog: String => SegmentLog
 ) extends AutoCloseable {
-  val counts: WriteCounts = new WriteCounts
-  private val spool = new BatchSpool
   private val topics = mutable.LinkedHashMap.empty[String, Array[SegmentStager]]
 
   def add(topic: String, partition: Int, batch: EncodedBatch): Unit = {
     partitionOf(topic, partition).add(batch)
-    if (plan.topic.exists(_ != topic)) counts.deadLetters += batch.recordCount
+    if (plan.topic.exists(_ != topic)) files.counts.deadLetters += batch.recordCount
   }
 
-  /** The memory of the batches that wait. */
-  def memoryBytes: Long = spool.memoryBytes
-
-  /** Moves the batches that wait to the local disk. */
-  def spill(): Unit = spool.spill()
-
-  /** Puts the open segment of a partition on the store. */
-  def closeSegment(topic: String, partition: Int): Unit = partitionOf(topic, partition).close()
+  /** Completes the open segment of a partition. */
+  def finishSegment(topic: String, partition: Int): Unit = partitionOf(topic, partition).finish()
 
   /** Puts what is left on the store; returns what the task has done.
     *
@@ -49,11 +38,12 @@ final class TaskStager(
     CommitMessage(plan.writeId, task, writer, plan.isCommitted(writer), all.toSeq)
   }
 
-  override def close(): Unit = spool.close()
+  override def close(): Unit =
+    for (partitions <- topics.values; partition <- partitions if partition != null) partition.close()
 
   private def finished(partitions: Array[SegmentStager]): Seq[StagedSegment] =
     partitions.toSeq.filter(_ != null).flatMap { partition =>
-      partition.close()
+      partition.finish()
       partition.segments
     }
 
@@ -61,7 +51,7 @@ final class TaskStager(
     val topicPlan = plan.topicPlan(topic)
     val partitions = topics.getOrElseUpdate(topic, new Array[SegmentStager](topicPlan.partitions))
     if (partitions(number) == null)
-      partitions(number) = new SegmentStager(topicPlan, task, number, root, store, spool, counts)
+      partitions(number) = new SegmentStager(topicPlan, task, number, files, newLog)
     partitions(number)
   }
 }

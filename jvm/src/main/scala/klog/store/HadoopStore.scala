@@ -1,6 +1,6 @@
 package klog.store
 
-import java.io.{FileNotFoundException, InterruptedIOException, IOException}
+import java.io.{FileNotFoundException, InterruptedIOException}
 import java.net.{SocketTimeoutException, URI}
 import java.nio.channels.ClosedByInterruptException
 import java.util.EnumSet
@@ -9,14 +9,7 @@ import java.util.concurrent.{ConcurrentHashMap, ExecutionException}
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{
-  CreateFlag,
-  FileSystem,
-  FSDataInputStream,
-  FSDataOutputStream,
-  Path,
-  StreamCapabilities
-}
+import org.apache.hadoop.fs.{CreateFlag, FileSystem, FSDataInputStream, FSDataOutputStream, Path}
 import org.apache.hadoop.fs.permission.FsPermission
 
 /** A store that Hadoop has a file system for: HDFS, WebHDFS, and S3 if the user's `hadoop-aws` is there.
@@ -41,31 +34,13 @@ final class HadoopStore(fileSystem: FileSystem) extends WritableSegmentStore {
     new HadoopFile(stream, size)
   }
 
-  /** S3 has a file when its last byte was sent. On HDFS a temporary file, synced to the disks of its
-    * DataNodes, takes the name: a client that is killed would leave a torn one.
-    */
-  override def put(path: String, chunks: Iterator[Array[Byte]]): Unit = {
+  override def create(path: String): NewFile = {
     val file = hadoopPath(path)
-    if (fileSystem.getScheme == "s3a") write(createOnS3(file), chunks)
+    if (fileSystem.getScheme == "s3a") new NewObject(createOnS3(file))
     else {
       val temporary = new Path(file.getParent, TemporaryNames.of(file.getName))
-      try {
-        write(createSynced(temporary), chunks)
-        if (!fileSystem.rename(temporary, file)) throw new IOException("it cannot get its name")
-      } catch {
-        case exc: Throwable =>
-          cleanedUp(exc)(fileSystem.delete(temporary, false))
-          throw exc
-      }
+      new RenamedFile(fileSystem, createSynced(temporary), temporary, file)
     }
-  }
-
-  /** Does what an error leaves to do. A task that is killed is interrupted, and Hadoop's calls would fail. */
-  private def cleanedUp(cause: Throwable)(work: => Any): Unit = {
-    val isInterrupted = Thread.interrupted()
-    try { val _ = work }
-    catch { case NonFatal(other) => cause.addSuppressed(other) }
-    finally if (isInterrupted) Thread.currentThread.interrupt()
   }
 
   /** Without this option S3 is asked first whether there is a folder of this name. */
@@ -82,22 +57,6 @@ final class HadoopStore(fileSystem: FileSystem) extends WritableSegmentStore {
     fileSystem.getDefaultBlockSize(file),
     null
   )
-
-  private def write(out: FSDataOutputStream, chunks: Iterator[Array[Byte]]): Unit = {
-    try {
-      chunks.foreach(out.write)
-      if (out.hasCapability(StreamCapabilities.HSYNC)) out.hsync()
-    } catch {
-      // To close it would put what was written so far under the name.
-      case exc: Throwable if out.hasCapability(StreamCapabilities.ABORTABLE_STREAM) =>
-        cleanedUp(exc)(out.abort())
-        throw exc
-      case exc: Throwable =>
-        cleanedUp(exc)(out.close())
-        throw exc
-    }
-    out.close()
-  }
 }
 
 private final class HadoopFile(stream: FSDataInputStream, override val sizeBytes: Long) extends SegmentFile {

@@ -35,25 +35,10 @@ object LocalStore extends WritableSegmentStore {
     throw new FileNotFoundException(s"$path is replaced again and again")
   }
 
-  /** Writes and syncs a temporary file in the same directory, which then takes the name. After a loss of
-    * power each directory is in its parent.
-    */
-  override def put(path: String, chunks: Iterator[Array[Byte]]): Unit = {
+  override def create(path: String): NewFile = {
     val file = Paths.get(path)
-    val temporary = file.resolveSibling(TemporaryNames.of(file.getFileName.toString))
-    try {
-      DurableDirectories.make(file.getParent)
-      val channel = FileChannel.open(temporary, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)
-      try {
-        chunks.foreach { chunk =>
-          val buffer = ByteBuffer.wrap(chunk)
-          while (buffer.hasRemaining) channel.write(buffer)
-        }
-        channel.force(true)
-      } finally channel.close()
-      Files.move(temporary, file, StandardCopyOption.ATOMIC_MOVE)
-      DurableDirectories.sync(file.getParent)
-    } finally Files.deleteIfExists(temporary)
+    DurableDirectories.make(file.getParent)
+    new NewLocalFile(file)
   }
 
   private final case class Status(identity: String, stamp: String, sizeBytes: Long)
@@ -88,5 +73,30 @@ object LocalStore extends WritableSegmentStore {
     }
 
     override def close(): Unit = channel.close()
+  }
+
+  /** A temporary file in the same directory, which is synced and takes the name. After a loss of power each
+    * directory is in its parent.
+    */
+  private final class NewLocalFile(file: Path) extends NewFile {
+    private val temporary = file.resolveSibling(TemporaryNames.of(file.getFileName.toString))
+    private val channel =
+      FileChannel.open(temporary, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)
+
+    override def write(bytes: Array[Byte]): Unit = {
+      val buffer = ByteBuffer.wrap(bytes)
+      while (buffer.hasRemaining) channel.write(buffer)
+    }
+
+    override def complete(): Unit = {
+      channel.force(true)
+      channel.close()
+      Files.move(temporary, file, StandardCopyOption.ATOMIC_MOVE)
+      DurableDirectories.sync(file.getParent)
+    }
+
+    override def close(): Unit =
+      try channel.close()
+      finally { val _ = Files.deleteIfExists(temporary) }
   }
 }

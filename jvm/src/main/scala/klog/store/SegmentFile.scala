@@ -41,14 +41,27 @@ trait SegmentStore {
 /** A file system that segments can be staged on. */
 trait WritableSegmentStore extends SegmentStore {
 
-  /** Writes a file, complete and durable, over one that may exist. Missing directories are made.
+  /** Begins a file, which replaces one that may exist. Missing directories are made.
     *
     * @param path
     *   its path, as klog's stores spell paths
-    * @param chunks
-    *   its bytes, in order
-    * @throws java.io.IOException
-    *   the file may have been written all the same
     */
-  def put(path: String, chunks: Iterator[Array[Byte]]): Unit
+  def create(path: String): NewFile
+}
+
+/** A file that is being written. It has its name when it is complete and durable, not before. */
+trait NewFile extends AutoCloseable {
+
+  /** Writes the next bytes. */
+  def write(bytes: Array[Byte]): Unit
+
+  /** Gives the file its name.
+    *
+    * @throws java.io.IOException
+    *   it may have its name all the same
+    */
+  def complete(): Unit
+
+  /** Removes the file if it is not complete. */
+  override def close(): Unit
 }

@@ -1,5 +1,6 @@
 package klog.staging
 
+import java.io.ByteArrayOutputStream
 import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, Paths}
@@ -15,7 +16,7 @@ import scala.util.Using
 
 import klog.codecs.InflatedBatches
 import klog.logformat._
-import klog.store.{SegmentFile, WritableSegmentStore}
+import klog.store.{NewFile, SegmentFile, WritableSegmentStore}
 
 /** The tasks follow docs/write-plan.md: each golden plan gives its golden message and files, in one step and
   * in two.
@@ -69,7 +70,7 @@ class GoldenWriteSuite extends munit.FunSuite {
     val message =
       if (isInTwoSteps) stagedInTwoSteps(plan, writer, attempt, store, rows)
       else
-        Using.resource(new RowStager(plan, writer, attempt, store, plan.root)) { stager =>
+        Using.resource(new RowStager(plan, writer, attempt, new StagedFiles(store, plan.root))) { stager =>
           rows.foreach(stager.add)
           stager.finish()
         }
@@ -90,7 +91,7 @@ class GoldenWriteSuite extends munit.FunSuite {
       rows.foreach(encoder.add)
       encoder.flush()
     }
-    Using.resource(new BatchStager(plan, writer, task, store, plan.root)) { stager =>
+    Using.resource(new BatchStager(plan, writer, task, new StagedFiles(store, plan.root))) { stager =>
       cut.sortBy(_.key).foreach(stager.add)
       stager.finish()
     }
@@ -214,12 +215,16 @@ class GoldenWriteSuite extends munit.FunSuite {
   }
 }
 
-/** A store in memory; only `put` is there. */
+/** A store in memory; only `create` is there. */
 private final class MemoryStore extends WritableSegmentStore {
   val files: mutable.Map[String, Array[Byte]] = mutable.LinkedHashMap.empty
 
-  override def put(path: String, chunks: Iterator[Array[Byte]]): Unit =
-    files(path.stripPrefix("root/")) = chunks.flatten.toArray
+  override def create(path: String): NewFile = new NewFile {
+    private val bytes = new ByteArrayOutputStream
+    override def write(chunk: Array[Byte]): Unit = bytes.write(chunk)
+    override def complete(): Unit = files(path.stripPrefix("root/")) = bytes.toByteArray
+    override def close(): Unit = ()
+  }
 
   override def open(path: String, sizeBytes: Long): SegmentFile = throw new UnsupportedOperationException
 }

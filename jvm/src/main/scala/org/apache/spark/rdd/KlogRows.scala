@@ -21,7 +21,7 @@ object KlogRows {
   ): RDD[U] = rows.mapPartitionsWithIndexInternal(run, isOrderSensitive = isOrderSensitive)
 
   /** Deletes the files of a shuffle; Spark does it when the driver has collected garbage. */
-  def deleteShuffle(shuffled: ShuffledRDD[_, _, _]): Unit =
+  def deleteShuffle(shuffled: RDD[_]): Unit =
     for (cleaner <- shuffled.sparkContext.cleaner; dependency <- shuffled.dependencies) dependency match {
       case shuffle: ShuffleDependency[_, _, _] =>
         cleaner.doCleanupShuffle(shuffle.shuffleId, blocking = false)

@@ -1,0 +1,102 @@
+package klog.spark
+
+import java.io.{DataInputStream, DataOutputStream, EOFException, InputStream, IOException, OutputStream}
+import java.nio.ByteBuffer
+
+import scala.reflect.ClassTag
+
+import org.apache.spark.serializer.{
+  DeserializationStream,
+  SerializationStream,
+  Serializer,
+  SerializerInstance
+}
+
+import klog.staging.{BatchKey, EncodedBatch}
+
+/** How batches lie in a shuffle: a key and a batch in turns, between tasks of one driver.
+  *
+  * {{{
+  * key     topic UTF | partition int32 | task int32 | number int32
+  * batch   minTimestampMs int64 | plainBytes int32 | compressNanos int64 | isPartial int8 | length int32 | data
+  * }}}
+  */
+final class BatchSerializer extends Serializer with Serializable {
+  override def newInstance(): SerializerInstance = new BatchStreams
+}
+
+private final class BatchStreams extends SerializerInstance {
+  override def serializeStream(out: OutputStream): SerializationStream = new BatchOutput(out)
+  override def deserializeStream(in: InputStream): DeserializationStream = new BatchInput(in)
+
+  override def serialize[T: ClassTag](value: T): ByteBuffer = notInShuffle
+  override def deserialize[T: ClassTag](bytes: ByteBuffer): T = notInShuffle
+  override def deserialize[T: ClassTag](bytes: ByteBuffer, loader: ClassLoader): T = notInShuffle
+
+  private def notInShuffle: Nothing = throw new UnsupportedOperationException("a shuffle has streams only")
+}
+
+private final class BatchOutput(stream: OutputStream) extends SerializationStream {
+  private val out = new DataOutputStream(stream)
+
+  override def writeObject[T: ClassTag](value: T): SerializationStream = {
+    value match {
+      case key: BatchKey => write(key)
+      case batch: EncodedBatch => write(batch)
+      case other => throw new IllegalArgumentException(s"neither a key nor a batch: $other")
+    }
+    this
+  }
+
+  override def flush(): Unit = out.flush()
+  override def close(): Unit = out.close()
+
+  private def write(key: BatchKey): Unit = {
+    out.writeUTF(key.topic)
+    out.writeInt(key.partition)
+    out.writeInt(key.task)
+    out.writeInt(key.number)
+  }
+
+  private def write(batch: EncodedBatch): Unit = {
+    out.writeLong(batch.minTimestampMs)
+    out.writeInt(batch.plainBytes)
+    out.writeLong(batch.compressNanos)
+    out.writeBoolean(batch.isPartial)
+    out.writeInt(batch.data.length)
+    out.write(batch.data)
+  }
+}
+
+private final class BatchInput(stream: InputStream) extends DeserializationStream {
+  private val in = new DataInputStream(stream)
+
+  override def readObject[T: ClassTag](): T =
+    throw new UnsupportedOperationException("keys and batches come in turns")
+
+  /** Ends as Spark wants it: before a key. */
+  override def readKey[T: ClassTag](): T = {
+    val first = in.read()
+    if (first < 0) throw new EOFException
+    whole {
+      val topic = new Array[Byte]((first << 8) | in.readUnsignedByte())
+      in.readFully(topic)
+      BatchKey(new String(topic, "UTF-8"), in.readInt(), in.readInt(), in.readInt()).asInstanceOf[T]
+    }
+  }
+
+  override def readValue[T: ClassTag](): T = whole {
+    val (minTimestampMs, plainBytes, compressNanos) = (in.readLong(), in.readInt(), in.readLong())
+    val isPartial = in.readBoolean()
+    val data = new Array[Byte](in.readInt())
+    in.readFully(data)
+    new EncodedBatch(data, minTimestampMs, plainBytes, compressNanos, isPartial).asInstanceOf[T]
+  }
+
+  override def close(): Unit = in.close()
+
+  /** An end elsewhere would look to Spark as if there were no more batches. */
+  private def whole[T](read: => T): T =
+    try read
+    catch { case exc: EOFException => throw new IOException("the batches of a shuffle end early", exc) }
+}
