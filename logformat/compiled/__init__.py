@@ -5,5 +5,5 @@ meets input that it does not know, it stops, and the caller takes the numpy path
 the input is or names what is wrong. A kernel reads nothing beyond the padding of its arguments.
 
 numba is optional (`pip install klog[compiled]`). Functions of `logformat` take kernels as an
-argument, and None means the numpy path; who calls them decides (`connector/compiled_kernels.py`).
+argument, and None means the numpy path; who calls them decides.
 """

@@ -1,8 +1,8 @@
 """How a function becomes a kernel: numba compiles it.
 
-The rule: who loads the kernels decides whether numba keeps the compiled code
-(`connector/compiled_kernels.py`). Kept code is used until its source file changes. So a module of
-kernels imports no function that is compiled into its own: numba would not notice when that changes.
+The rule: who loads the kernels decides whether numba keeps the compiled code. Kept code is used
+until its source file changes. So a module of kernels imports no function that is compiled into its
+own: numba would not notice when that changes.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from klog.cli import main
-from klog.connector import compiled_kernels
 from klog.connector.commit_log import background_checkpointer, checkpoint_schedule
 from klog.connector.commit_log.commit_log import CommitLog
+from klog.jobs.shared.marking import compiled_kernels
 from tests.support.kernel_choices import CLEANING_FROM_THE_START
 
 

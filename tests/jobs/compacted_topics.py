@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from klog.connector import compiled_kernels
 from klog.jobs import compact
 from klog.jobs.compacting import clean_partition
 from klog.jobs.compacting.compact_report import CompactReport
+from klog.jobs.shared.marking import compiled_kernels
 from klog.logformat.cleaning import clean_newest_first
 from tests.corpus.clients import Sent
 from tests.jobs.written_root import WrittenRoot

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from klog.connector import compiled_kernels
-from klog.connector.compiled_kernels import LOADING_COST_RECORDS, LazyKernel, load_cleaning_kernels
+from klog.jobs.shared.marking import compiled_kernels
+from klog.jobs.shared.marking.compiled_kernels import (
+    LOADING_COST_RECORDS,
+    LazyKernel,
+    load_cleaning_kernels,
+)
 
 
 @pytest.fixture(autouse=True)

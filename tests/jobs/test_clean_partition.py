@@ -17,14 +17,13 @@ from typing import Any, NoReturn
 
 import pytest
 
-from klog.connector import compiled_kernels
-from klog.connector.compiled_kernels import LOADING_COST_RECORDS
 from klog.connector.store.local_store import LocalStore
 from klog.connector.store.readable_store import File
 from klog.jobs import compact
 from klog.jobs.compacting import clean_partition, first_pass
 from klog.jobs.compacting.clean_partition import CleanTask
-from klog.jobs.shared.marking import cleaning_workload
+from klog.jobs.shared.marking import cleaning_workload, compiled_kernels
+from klog.jobs.shared.marking.compiled_kernels import LOADING_COST_RECORDS
 from klog.logformat.cleaning.offset_map import MIN_MAP_BYTES
 from tests.corpus.clients import Sent
 from tests.jobs.compacted_topics import (

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from klog.connector import compiled_kernels
 from klog.errors import OptionError
 from klog.jobs import compact, merge
 from klog.jobs.merging import segments_to_merge
+from klog.jobs.shared.marking import compiled_kernels
 from klog.logformat.cleaning import clean_batches, record_keys
 from tests.corpus.clients import Sent
 from tests.jobs.compacted_topics import (

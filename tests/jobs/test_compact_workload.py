@@ -12,13 +12,12 @@ import pyarrow as pa
 import pytest
 
 import klog
-from klog.connector import compiled_kernels
 from klog.connector.commit_log.segment_entries import SCHEMA
-from klog.connector.compiled_kernels import LazyKernel, load_cleaning_kernels
 from klog.jobs import compact
 from klog.jobs.shared.entry_rows import EntryRows
-from klog.jobs.shared.marking import cleaning_workload
+from klog.jobs.shared.marking import cleaning_workload, compiled_kernels
 from klog.jobs.shared.marking.cleaning_workload import BATCH_RECORDS
+from klog.jobs.shared.marking.compiled_kernels import LazyKernel, load_cleaning_kernels
 from klog.jobs.shared.process_shares import remaining_workloads
 from klog.logformat.compiled.kernel_types import CleaningKernels
 from tests.jobs.partition_bytes import nothing_is_wrong, segments

@@ -18,7 +18,6 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from klog.connector import compiled_kernels
 from klog.connector.commit_log import commit_builders
 from klog.connector.commit_log.commit_info import CommitInfo
 from klog.connector.commit_log.klog_root import KlogRoot
@@ -26,6 +25,7 @@ from klog.connector.commit_log.root_discovery import find_or_create_root
 from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.jobs import compact, export_log, retain
 from klog.jobs.compacting.compact_report import CompactedPartition
+from klog.jobs.shared.marking import compiled_kernels
 from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.broker_files.checkpoint_files import (
     decode_offset_checkpoint,

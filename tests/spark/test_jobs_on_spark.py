@@ -13,13 +13,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import klog
-from klog.connector.compiled_kernels import LOADING_COST_RECORDS
 from klog.connector.options.storage_options import StorageOptions, parse_storage_options
 from klog.errors import CorruptFileError
 from klog.jobs import compact, export_log, merge, vacuum, verify
 from klog.jobs.shared import spark_tasks
 from klog.jobs.shared.job_tasks import run_tasks
 from klog.jobs.shared.marking import cleaning_workload
+from klog.jobs.shared.marking.compiled_kernels import LOADING_COST_RECORDS
 from klog.jobs.shared.process_shares import remaining_workloads
 from klog.logformat.cleaning.offset_map import MIN_MAP_BYTES
 

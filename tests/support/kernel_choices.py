@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from klog.connector.compiled_kernels import LazyKernel, load_cleaning_kernels
+from klog.jobs.shared.marking.compiled_kernels import LazyKernel, load_cleaning_kernels
 
 NEVER_KERNELS = LazyKernel(lambda: None, -1)
 CLEANING_FROM_THE_START = LazyKernel(load_cleaning_kernels, -1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from klog.connector.compiled_kernels import keep_compiled_code
+from klog.jobs.shared.marking.compiled_kernels import keep_compiled_code
 from klog.logformat.compiled import hash_table_kernels, record_kernels
 
 __all__ = ["hash_table_kernels", "record_kernels"]

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from klog.connector import compiled_kernels
 from klog.jobs.shared.entry_rows import EntryRows
+from klog.jobs.shared.marking import compiled_kernels
 from klog.logformat.cleaning.record_keys import KeyDecoder, decode_keys
 from klog.logformat.compiled.kernel_types import CleaningKernels
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from klog.connector import compiled_kernels
-from klog.connector.compiled_kernels import LazyKernel, load_cleaning_kernels
+from klog.jobs.shared.marking import compiled_kernels
+from klog.jobs.shared.marking.compiled_kernels import LazyKernel, load_cleaning_kernels
 from klog.logformat.compiled.kernel_types import CleaningKernels
 from tests.support.kernels import hash_table_kernels, record_kernels
 from tests.support.project import PROJECT
@@ -19,7 +19,7 @@ KERNELS = CleaningKernels(record_kernels, hash_table_kernels)
 LOAD_IN_A_PROCESS = """
 import sys, warnings
 sys.path.insert(0, sys.argv[1])
-from klog.connector import compiled_kernels
+from klog.jobs.shared.marking import compiled_kernels
 with warnings.catch_warnings(record=True) as caught:
     kernels = compiled_kernels.load_cleaning_kernels()
 print(kernels is not None, len(caught), *(warning.message for warning in caught))
