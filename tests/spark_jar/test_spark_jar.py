@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -15,6 +19,7 @@ from klog.spark_jar.jar_compiler import find_jar
 from klog.spark_jar.jar_files import JarError
 
 JAR = Path("/jars/klog.jar")
+SPARK_HOME = Path(pyspark.__file__).parent
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +72,6 @@ def test_the_jar_is_added_to_those_of_the_defaults(
     [
         ("DATABRICKS_RUNTIME_VERSION", "18", "as a library of the cluster"),
         ("SPARK_REMOTE", "sc://h", "the server is started with --jars"),
-        ("PYSPARK_GATEWAY_PORT", "1", r"spark-submit .* give it --jars \$\(klog jar\)"),
         ("PYSPARK_SUBMIT_ARGS", "--jars a.jar pyspark-shell", "PYSPARK_SUBMIT_ARGS has jars"),
         ("PYSPARK_SUBMIT_ARGS", "--conf spark.jars=a.jar x", "PYSPARK_SUBMIT_ARGS has jars"),
     ],
@@ -76,12 +80,55 @@ def test_another_start_is_named(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
 ) -> None:
     monkeypatch.setenv(name, value)
-    with pytest.warns(UserWarning, match=f"klog.configure: Python reads.*{words}"):
+    with pytest.warns(UserWarning, match=f"klog.configure adds no jar.*{words}"):
         assert jars_of(configure(new_builder())) is None
+
+
+RUNS_CONFIGURE = """
+import sys, warnings
+from pyspark.sql import SparkSession
+import klog
+warnings.simplefilter("error")
+builder = klog.configure(SparkSession.builder)
+spark = builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+klog.configure(SparkSession.builder)
+print(spark.conf.get("spark.jars"))
+"""
+"""Configures before and after its session starts; a warning ends it."""
+
+
+def run_configure(tmp_path: Path, *command: str, **environment: str) -> str:
+    """Run `RUNS_CONFIGURE` by a command; returns what it printed and what went wrong."""
+    script = tmp_path / "script.py"
+    script.write_text(RUNS_CONFIGURE)
+    done = subprocess.run(
+        [*command, str(script)], capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, **environment}, cwd=tmp_path, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return done.stdout + done.stderr[-2000:]
+
+
+@pytest.mark.spark
+def test_a_session_that_has_the_jar_is_left_alone(tmp_path: Path) -> None:
+    jar = str(find_jar(print))
+    assert jar in run_configure(tmp_path, sys.executable)
+    submit = str(SPARK_HOME / "bin" / "spark-submit")
+    assert jar in run_configure(tmp_path, submit, "--jars", jar)
+    submitted = {"PYSPARK_SUBMIT_ARGS": f"--jars {jar} pyspark-shell"}
+    assert jar in run_configure(tmp_path, sys.executable, **submitted)
+
+
+@pytest.mark.spark
+def test_a_session_without_the_jar_is_named(tmp_path: Path) -> None:
+    submit = str(SPARK_HOME / "bin" / "spark-submit")
+    assert "spark-submit has started this session: give it --jars $(klog jar)" in run_configure(
+        tmp_path, submit
+    )
 
 
 def test_a_running_session_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configured_session, "_is_running", lambda: True)
+    monkeypatch.setattr(configured_session, "_started_conf", lambda: [("spark.jars", "a.jar")])
     with pytest.warns(UserWarning, match="a session runs already"):
         configure(new_builder())
 
@@ -150,6 +197,15 @@ def test_a_cache_that_cannot_be_written_names_the_way_out(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KLOG_CACHE", str(tmp_path / "file"))
+    with pytest.raises(JarError, match=r"cannot be kept at .*Set KLOG_CACHE"):
+        find_jar(lambda _: None)
+
+
+def test_a_cache_that_cannot_be_entered_names_the_way_out(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as the home of another user. Its names fail, here as they are too long for a disk."""
+    monkeypatch.setenv("KLOG_CACHE", str(tmp_path / ("long" * 100)))
     with pytest.raises(JarError, match=r"cannot be kept at .*Set KLOG_CACHE"):
         find_jar(lambda _: None)
 

@@ -1,7 +1,8 @@
 """Put klog's jar into a Spark session that is about to start.
 
 The rule: nothing of the session is replaced, and a session without the jar works as before: Python
-reads. So whatever is in the way is one warning that says what to do instead.
+reads. So whatever is in the way is one warning that says what to do instead; there is none if
+the session has the jar already.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import re
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from klog.spark_jar.jar_compiler import find_jar
-from klog.spark_jar.jar_files import JarError, spark_home
+from klog.spark_jar.jar_files import JAR_PREFIX, JarError, spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +33,8 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     Args:
         builder: The builder of the session.
     """
+    if _has_jar():
+        return builder
     obstacle = _obstacle(builder)
     if obstacle is None:
         try:
@@ -40,8 +43,27 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
             obstacle = str(exc)
         else:
             return builder.config(JARS, _joined(_present_jars(builder), str(jar)))
-    warnings.warn(f"klog.configure: Python reads, not the JVM: {obstacle}", stacklevel=3)
+    words = "klog.configure adds no jar, and without one Python reads, not the JVM"
+    warnings.warn(f"{words}: {obstacle}", stacklevel=3)
     return builder
+
+
+def _has_jar() -> bool:
+    """Return whether it is known that Spark has been started with klog's jar."""
+    words = os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+    return JAR_PREFIX in words or any(JAR_PREFIX in value for _, value in _started_conf())
+
+
+def _started_conf() -> list[tuple[str, str]]:
+    """Return the conf of the Spark that runs, or that spark-submit has started; [] without one."""
+    core = sys.modules.get("pyspark.core.context") or sys.modules.get("pyspark.context")
+    context: Any = getattr(core, "SparkContext", None)
+    if _is_running():
+        return list(context._active_spark_context.getConf().getAll())
+    if context is None or not os.environ.get("PYSPARK_GATEWAY_PORT"):
+        return []
+    context._ensure_initialized()  # It connects to the JVM, whose properties the conf has.
+    return list(sys.modules["pyspark.conf"].SparkConf().getAll())
 
 
 def _obstacle(builder: SparkSession.Builder) -> str | None:

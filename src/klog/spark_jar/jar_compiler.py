@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from klog.spark_jar.jar_files import (
@@ -48,7 +49,9 @@ def find_jar(announce: Callable[[str], None]) -> Path:
     jars = _pyspark_jars()
     scala = _version_of(jars, "scala-compiler")
     path = cached_jar(_version_of(jars, "spark-core_2.13"), scala)
-    if not path.is_file():
+    with _kept_at(path):
+        is_kept = path.is_file()
+    if not is_kept:
         announce(f"klog: compiling the JVM engine once, about 20 s (to {path})")
         compile_jar(path)
     return path
@@ -64,7 +67,7 @@ def compile_jar(path: Path) -> None:
         JarError: As `find_jar`.
     """
     files = source_files()
-    try:
+    with _kept_at(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".compiling-", dir=path.parent) as folder:
             classes = Path(folder) / "classes"
@@ -78,6 +81,12 @@ def compile_jar(path: Path) -> None:
             staged = Path(folder) / path.name
             _zip(classes, staged)
             staged.replace(path)
+
+
+@contextmanager
+def _kept_at(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as exc:
         raise JarError(
             f"klog's jar cannot be kept at {path} ({exc.strerror or exc}). Set KLOG_CACHE to a "

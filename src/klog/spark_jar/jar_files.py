@@ -19,6 +19,8 @@ from klog.version import VERSION
 PACKAGE = Path(__file__).parent.parent
 SOURCES = PACKAGE / "jvm"
 BUNDLED = PACKAGE / "jars"
+JAR_PREFIX = "klog-spark_"
+"""How the name of each jar of klog's begins."""
 
 
 class JarError(KlogError):
@@ -31,7 +33,7 @@ def jar_name() -> str:
     for path in source_files():
         digest.update(f"{path.relative_to(SOURCES)}\n".encode())
         digest.update(path.read_bytes())
-    return f"klog-spark_2.13-{VERSION}-{digest.hexdigest()[:12]}.jar"
+    return f"{JAR_PREFIX}2.13-{VERSION}-{digest.hexdigest()[:12]}.jar"
 
 
 def source_files() -> list[Path]:
