@@ -2,6 +2,7 @@ package klog.spark
 
 import java.io.{DataInputStream, DataOutputStream, EOFException, InputStream, IOException, OutputStream}
 import java.nio.ByteBuffer
+import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.reflect.ClassTag
 
@@ -12,12 +13,13 @@ import org.apache.spark.serializer.{
   SerializerInstance
 }
 
+import klog.logformat.{BatchHeader, BatchLimits}
 import klog.staging.{BatchKey, EncodedBatch}
 
 /** How batches lie in a shuffle: a key and a batch in turns, between tasks of one driver.
   *
   * {{{
-  * key     topic UTF | partition int32 | task int32 | number int32
+  * key     topic length int16, topic UTF-8 | partition int32 | task int32 | number int32
   * batch   minTimestampMs int64 | plainBytes int32 | compressNanos int64 | isPartial int8 | length int32 | data
   * }}}
   */
@@ -52,7 +54,9 @@ private final class BatchOutput(stream: OutputStream) extends SerializationStrea
   override def close(): Unit = out.close()
 
   private def write(key: BatchKey): Unit = {
-    out.writeUTF(key.topic)
+    val topic = key.topic.getBytes(UTF_8)
+    out.writeShort(topic.length)
+    out.write(topic)
     out.writeInt(key.partition)
     out.writeInt(key.task)
     out.writeInt(key.number)
@@ -69,6 +73,8 @@ private final class BatchOutput(stream: OutputStream) extends SerializationStrea
 }
 
 private final class BatchInput(stream: InputStream) extends DeserializationStream {
+  import BatchInput._
+
   private val in = new DataInputStream(stream)
 
   override def readObject[T: ClassTag](): T =
@@ -78,17 +84,19 @@ private final class BatchInput(stream: InputStream) extends DeserializationStrea
   override def readKey[T: ClassTag](): T = {
     val first = in.read()
     if (first < 0) throw new EOFException
-    whole {
+    complete {
       val topic = new Array[Byte]((first << 8) | in.readUnsignedByte())
       in.readFully(topic)
-      BatchKey(new String(topic, "UTF-8"), in.readInt(), in.readInt(), in.readInt()).asInstanceOf[T]
+      BatchKey(new String(topic, UTF_8), in.readInt(), in.readInt(), in.readInt()).asInstanceOf[T]
     }
   }
 
-  override def readValue[T: ClassTag](): T = whole {
+  override def readValue[T: ClassTag](): T = complete {
     val (minTimestampMs, plainBytes, compressNanos) = (in.readLong(), in.readInt(), in.readLong())
     val isPartial = in.readBoolean()
-    val data = new Array[Byte](in.readInt())
+    val length = in.readInt()
+    if (length < BatchHeader.HeaderBytes || length > MaxBytes) throw damaged(s"a batch of $length bytes")
+    val data = new Array[Byte](length)
     in.readFully(data)
     new EncodedBatch(data, minTimestampMs, plainBytes, compressNanos, isPartial).asInstanceOf[T]
   }
@@ -96,7 +104,18 @@ private final class BatchInput(stream: InputStream) extends DeserializationStrea
   override def close(): Unit = in.close()
 
   /** An end elsewhere would look to Spark as if there were no more batches. */
-  private def whole[T](read: => T): T =
+  private def complete[T](read: => T): T =
     try read
-    catch { case exc: EOFException => throw new IOException("the batches of a shuffle end early", exc) }
+    catch { case exc: EOFException => throw damaged("they end early", exc) }
+
+  private def damaged(reason: String, cause: Throwable = null) = new IOException(
+    s"Spark's shuffle has damaged the batches of this write: $reason. Run it again, or set distributionMode=none",
+    cause
+  )
+}
+
+private object BatchInput {
+
+  /** Compression makes a batch that does not compress a little larger. */
+  private val MaxBytes = BatchLimits.MaxBatchBytes / 8 * 9
 }

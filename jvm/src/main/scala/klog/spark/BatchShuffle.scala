@@ -40,11 +40,10 @@ object BatchShuffle {
     val work = tasks.work
     def batchesOf(task: Int, rows: Iterator[InternalRow]) = new TaskBatches(work, task, rows)
     val batches = KlogRows.map(rows, batchesOf, isOrderSensitive || tasks.isOrderSensitive)
-    val buckets = new PartitionsOfTopics(
-      topic +: tasks.plan.deadLetterTopic.flatMap(tasks.plan.topics.get).toSeq
-    )
+    val topics = topic +: tasks.plan.deadLetterTopic.flatMap(tasks.plan.topics.get).toSeq
     val taskCount = math.min(rows.getNumPartitions, topic.partitions)
-    val ordered = new OrderedShuffle(batches, buckets, new BatchSerializer, taskCount)
+    val partitions = new PartitionsOfTopics(topics)
+    val ordered = new OrderedShuffle(batches, partitions, new BatchSerializer, taskCount)
     tasks.onEnd(() => KlogRows.deleteShuffle(ordered))
     ordered.mapPartitions(_.flatMap { case (key, batch) => rowsOf(key, batch) })
   }
@@ -63,12 +62,12 @@ object BatchShuffle {
 
 /** Numbers the partitions of some topics: those of the first one, then those of the next. */
 private final class PartitionsOfTopics(topics: Seq[TopicPlan]) extends Partitioner {
-  private val firsts = topics.map(_.topic).zip(topics.map(_.partitions).scanLeft(0)(_ + _)).toMap
+  private val firstNumbers = topics.map(_.topic).zip(topics.map(_.partitions).scanLeft(0)(_ + _)).toMap
 
   override val numPartitions: Int = topics.map(_.partitions).sum
   override def getPartition(key: Any): Int = {
     val batch = key.asInstanceOf[BatchKey]
-    firsts(batch.topic) + batch.partition
+    firstNumbers(batch.topic) + batch.partition
   }
 }
 
@@ -78,7 +77,7 @@ private final class TaskBatches(work: TaskWork, task: Int, from: Iterator[Intern
   private val columns = new RowColumns(work.schema)
   private val row = new RowToWrite
   private val cut = mutable.Queue.empty[(BatchKey, EncodedBatch)]
-  private var cutCount = 0
+  private val cutCounts = mutable.Map.empty[(String, Int), Int].withDefaultValue(0)
   private val rows = work.classified {
     val (plan, writer) = (work.plan, work.writer)
     val attempt = TaskContext.get().taskAttemptId()
@@ -107,7 +106,8 @@ private final class TaskBatches(work: TaskWork, task: Int, from: Iterator[Intern
   }
 
   private def addBatch(topic: String, partition: Int, batch: EncodedBatch): Unit = {
-    cut.enqueue((BatchKey(topic, partition, task, cutCount), batch))
-    cutCount += 1
+    val number = cutCounts((topic, partition))
+    cutCounts((topic, partition)) = number + 1
+    cut.enqueue((BatchKey(topic, partition, task, number), batch))
   }
 }

@@ -14,7 +14,7 @@ final class SpooledBatch private[staging] (private[staging] var data: Array[Byte
 
 /** Encoded batches that wait until their segment is closed: in memory, or on disk.
   *
-  * The rule: a store takes a file in one go, while rows arrive for all partitions in turn. Batches that do
+  * The rule: rows arrive for all partitions in turn, and a file that is open on a store takes memory. Batches that do
   * not fit into memory go to one temporary file on the local disk, which has no name and disappears with
   * the process. Its space is used again when all batches in it have been taken.
   */

@@ -7,7 +7,7 @@ import scala.collection.mutable
   * @param task
   *   the task of its rows
   * @param number
-  *   its number among the batches of that task
+  *   its number among the batches of that task for the partition
   */
 final case class BatchKey(topic: String, partition: Int, task: Int, number: Int)
 
@@ -36,11 +36,13 @@ final class BatchStager(
   private val stager = new TaskStager(plan, writer, task, files, file => new StreamedLog(files.create(file)))
   private val encoders = mutable.Map.empty[String, BatchEncoder]
   private var partition: Option[OpenPartition] = None
+  private val finished = mutable.Set.empty[(String, Int)]
 
   override def add(item: KeyedBatch): Unit = {
     val key = item.key
     if (!partition.exists(open => open.topic == key.topic && open.number == key.partition)) {
       partition.foreach(_.close())
+      if (finished((key.topic, key.partition))) throw outOfOrder(s"$key after other partitions")
       partition = Some(new OpenPartition(key.topic, key.partition))
     }
     partition.get.add(item)
@@ -56,6 +58,11 @@ final class BatchStager(
     stager.close()
   }
 
+  private def outOfOrder(what: String) =
+    StagingError.failed(
+      s"Spark's shuffle gave the batch $what. Run the write again, or set distributionMode=none"
+    )
+
   private final class OpenPartition(val topic: String, val number: Int) {
     private val settings = plan.topicPlan(topic).settings
     private val encoder = encoders.getOrElseUpdate(topic, new BatchEncoder(settings, task.nowMs))
@@ -64,16 +71,17 @@ final class BatchStager(
     private var last = BatchKey(topic, number, -1, -1)
 
     def add(item: KeyedBatch): Unit = {
-      if (BatchKey.ordering.lteq(item.key, last))
-        throw StagingError.failed(
-          s"Spark's shuffle gave ${item.key} after $last. Write with distributionMode=none"
-        )
-      last = item.key
+      val key = item.key
+      val isNext =
+        if (key.task == last.task) key.number == last.number + 1 else key.task > last.task && key.number == 0
+      if (!isNext) throw outOfOrder(s"$key after $last")
+      last = key
       cutter.add(item.batch)
     }
 
     def close(): Unit = {
       cutter.flush()
+      finished.add((topic, number))
       stager.finishSegment(topic, number)
     }
   }

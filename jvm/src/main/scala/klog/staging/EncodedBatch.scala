@@ -20,7 +20,7 @@ final class EncodedBatch(
     val plainBytes: Int,
     val compressNanos: Long,
     val isPartial: Boolean
-) extends Serializable {
+) {
   def recordCount: Int = header.getInt(CountAt)
 
   /** The largest timestamp that readers see, as the header has it. */

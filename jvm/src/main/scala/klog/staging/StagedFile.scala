@@ -2,6 +2,8 @@ package klog.staging
 
 import java.io.IOException
 
+import scala.util.control.NonFatal
+
 import klog.store.{NewFile, WritableSegmentStore}
 
 /** The files that a task writes under a root: the time they take is counted, and errors name them.
@@ -30,6 +32,7 @@ final class StagedFiles(store: WritableSegmentStore, root: String) {
 /** A file that a task writes. */
 final class StagedFile(store: WritableSegmentStore, path: String, counts: WriteCounts) extends AutoCloseable {
   private var file: Option[NewFile] = None
+  private var failure: Option[Throwable] = None
 
   def write(bytes: Array[Byte]): Unit = timed(opened.write(bytes))
 
@@ -39,10 +42,10 @@ final class StagedFile(store: WritableSegmentStore, path: String, counts: WriteC
     file = None
   }
 
-  /** Removes the file if it is not complete. The error that ended it is the one to show. */
+  /** Removes the file if it is not complete. If that fails, too, the error before is the one to show. */
   override def close(): Unit = {
     try file.foreach(_.close())
-    catch { case _: IOException => }
+    catch { case NonFatal(exc) => failure.foreach(_.addSuppressed(exc)) }
     file = None
   }
 
@@ -56,10 +59,12 @@ final class StagedFile(store: WritableSegmentStore, path: String, counts: WriteC
     try work
     catch {
       case exc: IOException =>
-        throw StagingError.failed(
+        val error = StagingError.failed(
           s"$path: not written: ${StagingError.reason(exc)}. Check the path, and that there is room and access",
           exc
         )
+        failure = Some(error)
+        throw error
     } finally counts.storeNanos += System.nanoTime() - started
   }
 }

@@ -39,7 +39,16 @@ final class HadoopStore(fileSystem: FileSystem) extends WritableSegmentStore {
     if (fileSystem.getScheme == "s3a") new NewObject(createOnS3(file))
     else {
       val temporary = new Path(file.getParent, TemporaryNames.of(file.getName))
-      new RenamedFile(fileSystem, createSynced(temporary), temporary, file)
+      val out =
+        try createSynced(temporary)
+        catch {
+          // It may be there: a task that is killed does not hear the answer.
+          case exc: Throwable =>
+            try Uninterrupted { val _ = fileSystem.delete(temporary, false) }
+            catch { case NonFatal(other) => exc.addSuppressed(other) }
+            throw exc
+        }
+      new RenamedFile(fileSystem, out, temporary, file)
     }
   }
 

@@ -19,7 +19,7 @@ private final class NewObject(out: FSDataOutputStream) extends NewFile {
   override def close(): Unit =
     if (isOpen) Uninterrupted {
       isOpen = false
-      if (out.hasCapability(StreamCapabilities.ABORTABLE_STREAM)) { val _ = out.abort() }
+      val _ = out.abort()
     }
 }
 

@@ -1,6 +1,7 @@
 package klog.spark
 
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream, IOException}
+import java.nio.ByteBuffer
 
 import klog.staging.{BatchKey, EncodedBatch}
 import munit.FunSuite
@@ -23,6 +24,15 @@ class BatchSerializerSuite extends FunSuite {
   test("an end within a batch or a key is an error, not the end of the batches") {
     val whole = written(1)
     for (size <- 1 until whole.length) intercept[IOException](read(whole.take(size)))
+  }
+
+  test("a length that no batch has is an error before memory is taken for it") {
+    val whole = written(1)
+    for (length <- Seq(-1, 60, Int.MaxValue)) {
+      val bytes = ByteBuffer.wrap(whole.clone).putInt(whole.length - batch.data.length - 4, length).array
+      val error = intercept[IOException](read(bytes))
+      assert(error.getMessage.contains(s"a batch of $length bytes"), error.getMessage)
+    }
   }
 
   private def written(count: Int): Array[Byte] = {

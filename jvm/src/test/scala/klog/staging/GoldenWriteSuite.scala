@@ -85,8 +85,10 @@ class GoldenWriteSuite extends munit.FunSuite {
       rows: Iterable[RowToWrite]
   ): CommitMessage = {
     val cut = mutable.ArrayBuffer.empty[KeyedBatch]
-    def add(topic: String, partition: Int, batch: EncodedBatch): Unit =
-      cut += KeyedBatch(BatchKey(topic, partition, task.index, cut.length), batch)
+    def add(topic: String, partition: Int, batch: EncodedBatch): Unit = {
+      val number = cut.count(other => (other.key.topic, other.key.partition) == (topic, partition))
+      cut += KeyedBatch(BatchKey(topic, partition, task.index, number), batch)
+    }
     Using.resource(new TaskRows(plan, writer, task, leavesPartial = true, add)) { encoder =>
       rows.foreach(encoder.add)
       encoder.flush()

@@ -1,47 +1,36 @@
 package klog.staging
 
-import java.nio.file.{Files, Path}
+import java.io.IOException
 
-import scala.jdk.CollectionConverters._
 import scala.util.Using
 
-import klog.store.LocalStore
+import klog.store.{NewFile, SegmentFile, WritableSegmentStore}
 import munit.FunSuite
 
-/** A file of a task has its name when it is complete, and leaves nothing otherwise. */
+/** Errors of a task's files name them, and what fails afterwards does not hide the first one. */
 class StagedFileSuite extends FunSuite {
-  private val root = FunFixture[Path](_ => Files.createTempDirectory("klog-staged"), _ => ())
 
-  root.test("a complete file has all its bytes, and its time is counted") { root =>
-    val files = new StagedFiles(LocalStore, root.toString)
-    Using.resource(files.create("t-0/1.log")) { file =>
-      file.write(Array[Byte](1, 2))
-      file.write(Array[Byte](3))
-      assertEquals(names(root).filter(_ == "1.log"), Nil)
-      file.complete()
+  /** A store whose files fail to be written, and then to be removed. */
+  private object FailingStore extends WritableSegmentStore {
+    override def create(path: String): NewFile = new NewFile {
+      override def write(bytes: Array[Byte]): Unit = throw new IOException("the disk is full")
+      override def complete(): Unit = ()
+      override def close(): Unit = throw new IllegalStateException("not removed")
     }
-    assertEquals(Files.readAllBytes(root.resolve("t-0/1.log")).toSeq, Seq[Byte](1, 2, 3))
-    assertEquals(names(root), Seq("1.log"))
-    assert(files.counts.storeNanos > 0)
+    override def open(path: String, sizeBytes: Long): SegmentFile = throw new UnsupportedOperationException
   }
 
-  root.test("a file that is closed before it is complete is removed") { root =>
-    val file = new StagedFiles(LocalStore, root.toString).create("t-0/1.log")
-    file.write(Array[Byte](1))
-    assertEquals(names(root).length, 1)
-    file.close()
-    assertEquals(names(root), Nil)
-  }
-
-  root.test("an error names the file and what to do") { root =>
-    Files.writeString(root.resolve("t-0"), "a file where a directory belongs")
-    val error =
-      intercept[StagingError](new StagedFiles(LocalStore, root.toString).put("t-0/1.log", Array[Byte](1)))
-    assert(error.getMessage.contains(s"$root/t-0/1.log: not written"), error.getMessage)
-  }
-
-  private def names(root: Path): Seq[String] =
-    if (Files.isDirectory(root.resolve("t-0")))
-      Using.resource(Files.list(root.resolve("t-0")))(_.iterator.asScala.map(_.getFileName.toString).toList)
-    else Nil
+  for (
+    (name, write) <- Seq[(String, StagedFiles => Unit)](
+      "a whole file" -> (_.put("t-0/1.log", Array[Byte](1))),
+      "a file in parts" -> (files => Using.resource(files.create("t-0/1.log"))(_.write(Array[Byte](1))))
+    )
+  )
+    test(s"$name: the first error is shown, and names the file") {
+      val files = new StagedFiles(FailingStore, "root")
+      val error = intercept[StagingError](write(files))
+      assert(error.getMessage.contains("root/t-0/1.log: not written: the disk is full"), error.getMessage)
+      assertEquals(error.getSuppressed.map(_.getMessage).toSeq, Seq("not removed"))
+      assert(files.counts.storeNanos > 0)
+    }
 }

@@ -1,24 +1,57 @@
 package org.apache.spark.rdd
 
 import munit.FunSuite
+import org.apache.spark.{HashPartitioner, SparkConf, SparkContext}
+import org.apache.spark.serializer.JavaSerializer
 
-/** Which tasks of a shuffle are read together. */
+/** Values come in the order of the tasks that wrote them, however Spark has kept and fetched them. */
 class OrderedShuffleSuite extends FunSuite {
   private val MiB = 1L << 20
 
   test("small tasks are read together, also if tasks between them wrote nothing") {
-    assertEquals(OrderedShuffle.groups(Seq(0 -> 100L, 3 -> 100L, 7 -> MiB)), Seq((0, 8)))
+    assertEquals(OrderedShuffle.groups(Seq(0 -> 100L, 3 -> 100L, 7 -> MiB), 4 * MiB), Seq((0, 8)))
   }
 
   test("a group ends before it is too large") {
-    assertEquals(OrderedShuffle.groups(Seq(0 -> 3 * MiB, 1 -> MiB, 2 -> 1L)), Seq((0, 2), (2, 3)))
+    assertEquals(OrderedShuffle.groups(Seq(0 -> 3 * MiB, 1 -> MiB, 2 -> 1L), 4 * MiB), Seq((0, 2), (2, 3)))
   }
 
   test("a large task is read alone") {
-    assertEquals(OrderedShuffle.groups(Seq(0 -> 1L, 1 -> 900 * MiB, 2 -> 1L)), Seq((0, 1), (1, 2), (2, 3)))
+    val sizes = Seq(0 -> 1L, 1 -> 900 * MiB, 2 -> 1L)
+    assertEquals(OrderedShuffle.groups(sizes, 4 * MiB), Seq((0, 1), (1, 2), (2, 3)))
   }
 
   test("nothing is read where nothing was written") {
-    assertEquals(OrderedShuffle.groups(Nil), Nil)
+    assertEquals(OrderedShuffle.groups(Nil, 4 * MiB), Nil)
   }
+
+  /** Keys are the task and a number within it; a task without values lies between others. */
+  for ((partitions, groupBytes) <- Seq((3, 0L), (3, MiB), (250, 0L), (250, 2000L)))
+    test(s"$partitions partitions, and $groupBytes bytes at a time") {
+      val conf = new SparkConf()
+        .setMaster("local[2]")
+        .setAppName("ordered")
+        .set("spark.ui.enabled", "false")
+        .set("spark.driver.host", "127.0.0.1")
+        .set("spark.shuffle.spill.numElementsForceSpillThreshold", "700")
+      val context = new SparkContext(conf)
+      try {
+        val (perTask, tasks, readers) = (4000, 5, 2)
+        val rows = context.parallelize(0 until tasks, tasks).flatMap { task =>
+          if (task == 2) Nil else (0 until perTask).map(number => ((task, number), number % partitions))
+        }
+        val byValue = new HashPartitioner(partitions) {
+          override def getPartition(key: Any): Int = key.asInstanceOf[(Int, Int)]._2 % partitions
+        }
+        val serializer = new JavaSerializer(conf)
+        val read = new OrderedShuffle(rows, byValue, serializer, readers, groupBytes).glom().collect()
+        val expected =
+          for (reader <- 0 until readers) yield for {
+            value <- reader until partitions by readers
+            task <- 0 until tasks if task != 2
+            number <- value until perTask by partitions
+          } yield ((task, number), value)
+        assertEquals(read.map(_.toSeq).toSeq, expected.toSeq)
+      } finally context.stop()
+    }
 }
