@@ -116,7 +116,7 @@ def narrowed_too_far(files: Files) -> Case:
         end_offset=26,
     )
     return Case("an index that leads past the first wanted offset", [to_dict(slice_)],
-                error="changed")  # fmt: skip
+                rows_of(RECORDS[21:26]))  # fmt: skip
 
 
 @CASES.add
@@ -129,8 +129,41 @@ def narrowed_too_short(files: Files) -> Case:
         start_offset=21,
         end_offset=26,
     )
-    return Case("an index that leads before the last wanted offset", [to_dict(slice_)],
-                error="changed")  # fmt: skip
+    return Case("an index that leads before the last wanted offset: rows come from the byte range, "
+                "and the rest from the segment", [to_dict(slice_)],
+                rows_of(RECORDS[21:26]))  # fmt: skip
+
+
+@CASES.add
+def narrowed_into_a_batch(files: Files) -> Case:
+    batches = batches_of(RECORDS)
+    slice_ = replace(
+        files.committed(batches),
+        start_position=len(batches[0]) + 3,
+        end_position=sum(map(len, batches[:7])) - 5,
+        first_offset=UNKNOWN,
+        crc32c=UNKNOWN,
+        start_offset=21,
+        end_offset=26,
+    )
+    return Case("an index that leads into the middle of batches", [to_dict(slice_)],
+                rows_of(RECORDS[21:26]))  # fmt: skip
+
+
+@CASES.add
+def narrowed_and_damaged(files: Files) -> Case:
+    batches = batches_of(RECORDS)
+    batches[6] = batches[6][:-1] + bytes([batches[6][-1] ^ 1])
+    slice_ = replace(
+        files.committed(batches),
+        start_position=sum(map(len, batches[:4])),
+        first_offset=UNKNOWN,
+        crc32c=UNKNOWN,
+        start_offset=21,
+        end_offset=28,
+    )
+    return Case("damage in a byte range that an index has cut: no index is to blame",
+                [to_dict(slice_)], error="corrupt")  # fmt: skip
 
 
 @CASES.add
@@ -236,9 +269,9 @@ def range_ends_inside_a_batch(files: Files) -> Case:
 @CASES.add
 def missing_file(files: Files) -> Case:
     slice_ = files.committed(batches_of(RECORDS))
-    return Case("a committed file that is missing: a new plan may have another one",
+    return Case("a committed file that is missing: the newest commit names it, too",
                 [to_dict(replace(slice_, path=f"{slice_.path}.gone"))],
-                error="changed")  # fmt: skip
+                error="corrupt")  # fmt: skip
 
 
 @CASES.add

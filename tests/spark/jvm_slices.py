@@ -17,6 +17,7 @@ from tests.contracts.slice_runner import row_of
 
 _ERRORS = {
     "klog.slice.CorruptFileError": "corrupt",
+    "klog.slice.MissingFileError": "corrupt",
     "klog.slice.SliceChangedError": "changed",
     "klog.slice.UnsupportedFormatError": "format",
 }

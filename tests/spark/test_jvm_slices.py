@@ -6,7 +6,8 @@ import json
 import os
 import random
 import shutil
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,65 @@ def test_jvm_checks_the_crc_of_a_batch_before_a_time(jvm: JvmSlices, tmp_path: P
     task = [slice_runner.with_identity(damaged_slice)]
     assert jvm.run(task, 1 << 60) == {"error": "corrupt"}
     assert jvm.run(tasks(case), 1 << 60) == {"rows": []}
+
+
+Change = Callable[[Path], None]
+
+
+def to_name_of_deleted(path: Path) -> None:
+    path.rename(f"{path}.deleted")
+
+
+def to_copy(path: Path) -> None:
+    """Replace a file by another one with the same bytes and times, as a cleaner's swap does."""
+    status = path.stat()
+    copy = path.with_suffix(".swap")
+    shutil.copyfile(path, copy)
+    copy.replace(path)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def to_other_topic(path: Path) -> None:
+    write_metadata(path, "version: 0\ntopic_id: dG9waWMgaWQgb2YgMTYgYg\n")
+
+
+def write_metadata(path: Path, text: str) -> None:
+    path.with_name("partition.metadata").write_text(text)
+
+
+NO_TOPIC_IDS = (
+    "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", "version: 0\ntopic_id: short",
+    "topic_id: dG9waWMgaWQgb2YgMTYgYg", "version: -1\ntopic_id: dG9waWMgaWQgb2YgMTYgYg",
+    "version:0\ntopic_id:dG9waWMgaWQgb2YgMTYgYg", "version: 0\n\ntopic_id: dG9waWMgaWQgb2YgMTYgYg",
+    "version: 0\ntopic_id: dG9waWMgaWQgb2YgMTYgé",
+)  # fmt: skip
+"""Files that have no id, as the topic of the slice."""
+
+
+@pytest.mark.parametrize(
+    ("change", "answer"),
+    [
+        (lambda path: None, "rows"),
+        (to_name_of_deleted, "rows"),
+        (to_copy, "changed"),
+        (lambda path: path.write_bytes(path.read_bytes()[:400]), "changed"),
+        (Path.unlink, "changed"),
+        (to_other_topic, "changed"),
+        *((partial(write_metadata, text=text), "rows") for text in NO_TOPIC_IDS),
+    ],
+)
+def test_jvm_opens_the_file_of_a_broker_that_was_planned(
+    jvm: JvmSlices, tmp_path: Path, change: Change, answer: str
+) -> None:
+    case = read(slice_runner.FOLDER / "raw_cut.json")
+    (values,) = tasks(case)
+    folder = tmp_path / "t-0"
+    shutil.copytree(Path(values["path"]).parent, folder)
+    path = folder / Path(values["path"]).name
+    task = [slice_runner.with_identity(values | {"root": str(tmp_path), "path": str(path)})]
+    change(path)
+    expected = {"rows": case["rows"]} if answer == "rows" else {"error": answer}
+    assert jvm.run(task) == slice_runner.run_task(task) == expected
 
 
 def damaged(data: bytes, source: random.Random) -> bytes:

@@ -22,6 +22,17 @@ final class CorruptFileError(slice: Slice, position: Long, reason: String, cause
       cause
     )
 
+/** The file that a commit names is missing. Whether the newest commit still names it only the planner knows. */
+final class MissingFileError(slice: Slice, cause: Throwable)
+    extends SliceError(
+      "CorruptFileError",
+      s"${slice.name}: corrupt log ${slice.path}: the file is missing or was replaced. If it was compacted, merged " +
+        "or deleted after the query was planned, run it again with a new load(), or set " +
+        """.option("engine", "python"), which plans such files again. Else restore this segment from a replica """ +
+        "or a backup",
+      cause
+    )
+
 /** The bytes under a slice are no longer those that were planned. A new plan has the new files: Python
   * makes it while it reads, this engine cannot.
   */

@@ -1,8 +1,8 @@
 package klog.slice
 
 import java.io.FileNotFoundException
-import java.nio.charset.StandardCharsets
 
+import klog.logformat.PartitionMetadata
 import klog.store.{SegmentFile, SegmentStore}
 
 /** Opens the very file that a slice was planned on.
@@ -13,7 +13,6 @@ import klog.store.{SegmentFile, SegmentStore}
   */
 object SliceFiles {
   private val MaxMetadataBytes = 1 << 20
-  private val TopicIdKey = "topic_id:"
 
   /** Opens the file of a slice.
     *
@@ -83,8 +82,5 @@ object SliceFiles {
 
   private def topicId(store: SegmentStore, directory: String): String =
     readSmall(store, s"$directory/partition.metadata", MaxMetadataBytes)
-      .map(new String(_, StandardCharsets.UTF_8))
-      .flatMap(_.linesIterator.map(_.trim).find(_.startsWith(TopicIdKey)))
-      .map(_.substring(TopicIdKey.length).trim)
-      .getOrElse("")
+      .fold("")(PartitionMetadata.topicId)
 }

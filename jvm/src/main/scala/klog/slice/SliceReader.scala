@@ -45,8 +45,25 @@ final class SliceReader(
   /** Whether the batch at hand was checked, and waits for its records to be read. */
   private var isPending = false
   private var minOffset = slice.baseOffset
+  private var failure: Option[Exception] = None
 
-  /** Fills the rows with the next records.
+  /** Whether an index has cut the byte range: it may be wrong, and then the whole segment is to be read. */
+  def isCut: Boolean = slice.isCommitted && !slice.isCompleteSegment
+
+  /** Returns the offsets that were not given out yet as a slice that is the whole segment. */
+  def rest: Slice = {
+    val nextOffset = if (current.hasMore) current.nextOffset else minOffset
+    planned.copy(
+      startOffset = math.max(planned.startOffset, nextOffset + planned.offsetShift),
+      startPosition = 0,
+      endPosition = planned.segmentSizeBytes,
+      firstOffset = Slice.Unknown,
+      crc32c = Slice.Unknown,
+      indexPath = ""
+    )
+  }
+
+  /** Fills the rows with the next records. Those before damage are given out first.
     *
     * @return
     *   false if there are none
@@ -57,6 +74,7 @@ final class SliceReader(
     */
   def next(): Boolean = {
     rows.clear()
+    failure.foreach(throw _)
     try {
       var isOpen = true
       while (isOpen && !rows.isFull) {
@@ -64,13 +82,19 @@ final class SliceReader(
         else isOpen = openNextBatch()
       }
     } catch {
-      case exc: CorruptRecordError => throw inFile(exc)
+      case exc: CorruptRecordError => fail(inFile(exc))
+      case exc: SliceChangedError => fail(exc)
     }
     if (slice.offsetShift != 0 && rows.wanted.offset) shiftOffsets()
     !rows.isEmpty
   }
 
   override def close(): Unit = file.close()
+
+  private def fail(exc: Exception): Unit = {
+    failure = Some(exc)
+    if (rows.isEmpty) throw exc
+  }
 
   /** Opens the next batch that has records to show.
     *
@@ -242,7 +266,7 @@ final class SliceReader(
 
   /** Returns damage with its file, or as a changed slice if an index cut the slice wrongly. */
   private def inFile(exc: CorruptRecordError): Exception =
-    if (slice.isCommitted && !slice.isCompleteSegment) {
+    if (isCut) {
       new SliceChangedError(slice, s"cut by its index, ${exc.getMessage}", exc)
     } else new CorruptFileError(slice, exc.position, exc.reason, exc)
 

@@ -10,6 +10,9 @@ import klog.store.SegmentStores
 
 /** Reads the slices of a task in order.
   *
+  * The rule (docs/slice.md, Narrowing): if the bytes of a committed segment are not what its index has said,
+  * what is left of the slice is read from the whole segment. That shows whether it is damaged.
+  *
   * @param stores
   *   the stores of their roots
   * @param startTimestampMs
@@ -32,15 +35,15 @@ final class TaskReader(
   /** Fills the rows with the next records, all of one slice; false if there are none. */
   def next(): Boolean = {
     try {
-      while (!reader.exists(_.next())) {
+      while (!nextOfSlice()) {
         closeReader()
         if (!slices.hasNext) return false
-        slice = slices.next()
-        reader = Some(new SliceReader(stores.of(slice.root), slice, inflated, rows, counts, startTimestampMs))
+        open(slices.next())
       }
       true
     } catch {
       case exc: ClosedByInterruptException => throw exc // Spark has killed the task.
+      case exc: FileNotFoundException if slice.isCommitted => throw new MissingFileError(slice, exc)
       case exc: FileNotFoundException =>
         throw new SliceChangedError(slice, "the file is missing or was replaced", exc)
       case exc @ (_: IOException | _: InvalidPathException) => throw new SliceUnreadableError(slice, exc)
@@ -50,6 +53,21 @@ final class TaskReader(
   override def close(): Unit =
     try closeReader()
     finally inflated.close()
+
+  private def nextOfSlice(): Boolean =
+    try reader.exists(_.next())
+    catch {
+      case _: SliceChangedError if reader.exists(_.isCut) =>
+        val rest = reader.get.rest
+        closeReader()
+        open(rest)
+        reader.exists(_.next())
+    }
+
+  private def open(next: Slice): Unit = {
+    slice = next
+    reader = Some(new SliceReader(stores.of(slice.root), slice, inflated, rows, counts, startTimestampMs))
+  }
 
   private def closeReader(): Unit = {
     reader.foreach(_.close())

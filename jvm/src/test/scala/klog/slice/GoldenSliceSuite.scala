@@ -48,7 +48,7 @@ class GoldenSliceSuite extends munit.FunSuite {
   private def result(golden: JavaMap[String, AnyRef]): Either[String, Seq[AnyRef]] =
     try Right(Using.resource(new TaskReader(slices(golden), all, new SegmentStores, Long.MinValue))(read))
     catch {
-      case _: CorruptFileError => Left("corrupt")
+      case _: CorruptFileError | _: MissingFileError => Left("corrupt")
       case _: SliceChangedError => Left("changed")
       case _: UnsupportedFormatError => Left("format")
     }

@@ -1,0 +1,124 @@
+"""The JVM engine takes damaged and hostile logs as Python does: the same rows, or the same error.
+
+The tests of Python alone say which answer is right.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from klog.connector.kafka_dir.raw_root import RawRoot
+from klog.connector.options.read_options import parse_read_options
+from klog.connector.source import scan_planner
+from klog.connector.source.slice_contract import expand_task
+from klog.errors import CorruptFileError
+from tests.contracts import slice_runner
+from tests.damage.damage_cases import LEVELS, Case
+from tests.damage.damage_tables import ANSWERED, REFUSED
+from tests.fuzz.__main__ import CORPUS
+from tests.fuzz.seal import sealed_log
+from tests.spark.jvm_slices import JvmSlices
+from tests.spark.test_jvm_slices import READABLE, damaged, read, tasks
+
+pytestmark = pytest.mark.spark
+
+CASES = REFUSED + ANSWERED
+SEEDS = range(60)
+LOGS = ("control", "producers", "record", "recovered", "segment", "tail", "wrapper")
+
+
+@pytest.fixture(scope="module")
+def jvm(spark: SparkSession) -> JvmSlices:
+    return JvmSlices(spark)
+
+
+def whole_log(path: Path, root: Path, **fields: Any) -> dict[str, Any]:
+    """Return a slice that wants all records of a committed file."""
+    (values, *_) = tasks(read(slice_runner.FOLDER / "whole_segment.json"))
+    size = path.stat().st_size
+    return values | {
+        "root": str(root), "path": str(path), "isCommitted": True, "crc32c": -1,
+        "fileSizeBytes": size, "segmentSizeBytes": size, "startPosition": 0, "endPosition": size,
+        "baseOffset": 0, "offsetShift": 0, "firstOffset": -1, "startOffset": 0,
+        "endOffset": 1 << 40, "limitOffset": 1 << 40, **fields,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LOGS)
+def test_the_corpus_of_the_fuzzer(jvm: JvmSlices, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "t-0" / "0.log"
+    path.parent.mkdir()
+    answers: set[str] = set()
+    for seed in sorted((CORPUS / kind).iterdir()):
+        for data in {seed.read_bytes(), sealed_log(seed.read_bytes())} - {b""}:
+            path.write_bytes(data)
+            task = [whole_log(path, tmp_path)]
+            answer = jvm.run(task)
+            assert answer == slice_runner.run_task(task), seed.name
+            answers.add(*answer)
+    assert "error" in answers
+
+
+def some(values: Sequence[Any]) -> list[Any]:
+    """Return parameters, three of four for `make full` only."""
+    return [
+        pytest.param(value, marks=pytest.mark.full if number % 4 else ())
+        for number, value in enumerate(values)
+    ]
+
+
+@pytest.mark.parametrize("case", some(CASES), ids=lambda case: case.name.replace(" ", "-"))
+def test_damaged_directories_of_brokers(jvm: JvmSlices, tmp_path: Path, case: Case) -> None:
+    directory, _ = case.damaged(tmp_path)
+    topic, _, number = directory.name.rpartition("-")
+    for level in LEVELS:
+        options = parse_read_options(
+            {"assign": json.dumps({topic: [int(number)]}), "isolationLevel": level}
+        )
+        try:
+            planned = scan_planner.plan_snapshot(
+                RawRoot([str(directory.parent)]).snapshot(), options
+            )
+        except CorruptFileError:
+            continue  # The planner is Python's.
+        for task in planned:
+            if all(slice_.are_markers_in_file for slice_ in expand_task(task)):
+                assert jvm.run(task) == slice_runner.run_task(task)
+
+
+@pytest.mark.parametrize("seed", some(SEEDS))
+def test_segments_that_an_index_cuts(jvm: JvmSlices, tmp_path: Path, seed: int) -> None:
+    """Anywhere, around what is wanted or not.
+
+    Of a damaged one all offsets from the first are wanted: after the last one Python finds damage
+    in the bytes that it reads together.
+    """
+    source = random.Random(seed)
+    (values, *_) = tasks(read(source.choice(READABLE)))
+    folder = tmp_path / "t-0"
+    shutil.copytree(Path(values["path"]).parent, folder)
+    path = folder / Path(values["path"]).name
+    data = path.read_bytes()
+    is_damaged = seed % 8 < 4
+    if is_damaged:
+        data = damaged(data, source)
+        path.write_bytes(data)
+    start, end = sorted(source.choice((0, source.randrange(len(data)), len(data))) for _ in "ab")
+    first, after = sorted(source.randrange(values["limitOffset"] + 1) for _ in "ab")
+    names = ("committedOnly", "aborted", "baseOffset", "limitOffset")
+    cut = {"startPosition": start, "endPosition": max(end, start + 1)}
+    task = [
+        whole_log(path, tmp_path)
+        | {name: values[name] for name in names}
+        | cut
+        | {"startOffset": first, "endOffset": 1 << 40 if is_damaged else after + 1}
+    ]
+    assert jvm.run(task) == slice_runner.run_task(task)
