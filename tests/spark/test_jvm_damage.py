@@ -67,7 +67,7 @@ def test_the_corpus_of_the_fuzzer(jvm: JvmSlices, tmp_path: Path, kind: str) -> 
     assert "error" in answers
 
 
-def some(values: Sequence[Any]) -> list[Any]:
+def sampled(values: Sequence[Any]) -> list[Any]:
     """Return parameters, three of four for `make full` only."""
     return [
         pytest.param(value, marks=pytest.mark.full if number % 4 else ())
@@ -75,7 +75,7 @@ def some(values: Sequence[Any]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("case", some(CASES), ids=lambda case: case.name.replace(" ", "-"))
+@pytest.mark.parametrize("case", sampled(CASES), ids=lambda case: case.name.replace(" ", "-"))
 def test_damaged_directories_of_brokers(jvm: JvmSlices, tmp_path: Path, case: Case) -> None:
     directory, _ = case.damaged(tmp_path)
     topic, _, number = directory.name.rpartition("-")
@@ -94,7 +94,7 @@ def test_damaged_directories_of_brokers(jvm: JvmSlices, tmp_path: Path, case: Ca
                 assert jvm.run(task) == slice_runner.run_task(task)
 
 
-@pytest.mark.parametrize("seed", some(SEEDS))
+@pytest.mark.parametrize("seed", sampled(SEEDS))
 def test_segments_that_an_index_cuts(jvm: JvmSlices, tmp_path: Path, seed: int) -> None:
     """Anywhere, around what is wanted or not.
 
