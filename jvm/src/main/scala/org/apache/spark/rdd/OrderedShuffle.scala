@@ -1,5 +1,7 @@
 package org.apache.spark.rdd
 
+import java.lang.invoke.{MethodHandles, MethodType}
+
 import scala.collection.mutable.ArrayBuffer
 import scala.reflect.ClassTag
 
@@ -96,8 +98,13 @@ object OrderedShuffle {
     val number = Integer.TYPE
     classOf[MapOutputTracker].getMethod("getMapSizesByExecutorId", Seq.fill(5)(number): _*)
     classOf[TaskMetrics].getMethod("createTempShuffleReadMetrics")
-    classOf[SparkEnv].getMethod("shuffleManager")
-    classOf[SparkEnv].getMethod("mapOutputTracker")
+    // `getMethod` would load the classes of all methods of SparkEnv, which pip's Spark 4.3 does not have.
+    for (result <- Seq(classOf[ShuffleManager], classOf[MapOutputTracker])) {
+      val name = result.getSimpleName
+      val getter = name.take(1).toLowerCase + name.drop(1)
+      MethodHandles.lookup.findVirtual(classOf[SparkEnv], getter, MethodType.methodType(result))
+    }
+    classOf[ShuffledRDDPartition].getConstructor(number)
     classOf[ShuffleManager].getMethods.filter(_.getName == "getReader").foreach(_.getParameterTypes)
   }
 }
