@@ -1,6 +1,7 @@
 package klog.spark
 
 import org.apache.spark.SPARK_VERSION
+import org.apache.spark.api.python.KlogPythonError
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.catalog.KlogCatalogBridge
 import org.apache.spark.sql.execution.datasources.v2.python.KlogPythonBridge
@@ -39,7 +40,9 @@ private object KlogExtensions {
   /** Throws if this Spark lacks something that is used. */
   def probe(): Unit = {
     KlogPythonBridge.probe()
+    KlogPythonError.probe()
     KlogCatalogBridge.probe()
+    KlogRule.probe()
     WriteDistribution.probe()
   }
 }

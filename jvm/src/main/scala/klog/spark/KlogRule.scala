@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.analysis.ResolvedTable
+import org.apache.spark.sql.catalyst.analysis.{NamedRelation, ResolvedTable}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.streaming.{StreamingRelationV2, WriteToStream}
@@ -92,6 +92,24 @@ final class KlogRule private[spark] (session: SparkSession, isBroken: AtomicBool
 
 object KlogRule {
   private[spark] val isBroken = new AtomicBoolean
+
+  /** Throws if a node of a plan lacks something that is used here.
+    *
+    * @throws ReflectiveOperationException
+    *   if a method is missing
+    */
+  def probe(): Unit = {
+    val tableOf = Seq("table", "catalog", "identifier")
+    tableOf.foreach(classOf[DataSourceV2Relation].getMethod(_))
+    tableOf.foreach(classOf[StreamingRelationV2].getMethod(_))
+    tableOf.foreach(classOf[ResolvedTable].getMethod(_))
+    classOf[V2WriteCommand].getMethod("table")
+    classOf[V2WriteCommand].getMethod("withNewTable", classOf[NamedRelation])
+    Seq("sink", "catalogAndIdent").foreach(classOf[WriteToStream].getMethod(_))
+    classOf[LogicalPlan].getMethod("resolveOperatorsUp", classOf[PartialFunction[_, _]])
+    classOf[LogicalPlan].getMethod("makeCopy", classOf[Array[AnyRef]])
+    StreamColumns.probe()
+  }
 
   /** Returns a node with one of its values replaced, whatever other values this Spark gives it. */
   def withValue[T <: LogicalPlan](node: T, old: AnyRef, value: AnyRef): T = {
