@@ -30,26 +30,34 @@ final class TaskReader(
   var slice: Slice = _
 
   /** Fills the rows with the next records, all of one slice; false if there are none. */
-  def next(): Boolean = {
-    try {
-      while (!reader.exists(_.next())) {
-        closeReader()
-        if (!slices.hasNext) return false
-        slice = slices.next()
-        reader = Some(new SliceReader(stores.of(slice.root), slice, inflated, rows, counts, startTimestampMs))
-      }
+  def next(): Boolean = classified {
+    var hasRows = reader.exists(_.next())
+    while (!hasRows && openNext()) hasRows = reader.exists(_.next())
+    hasRows
+  }
+
+  /** Opens the next slice; false if there is none. */
+  private def openNext(): Boolean = {
+    closeReader()
+    slices.hasNext && {
+      slice = slices.next()
+      reader = Some(new SliceReader(stores.of(slice.root), slice, inflated, rows, counts, startTimestampMs))
       true
-    } catch {
+    }
+  }
+
+  override def close(): Unit =
+    try classified(closeReader())
+    finally inflated.close()
+
+  private def classified[T](part: => T): T =
+    try part
+    catch {
       case exc: ClosedByInterruptException => throw exc // Spark has killed the task.
       case exc: FileNotFoundException =>
         throw new SliceChangedError(slice, "the file is missing or was replaced", exc)
       case exc @ (_: IOException | _: InvalidPathException) => throw new SliceUnreadableError(slice, exc)
     }
-  }
-
-  override def close(): Unit =
-    try closeReader()
-    finally inflated.close()
 
   private def closeReader(): Unit = {
     reader.foreach(_.close())
