@@ -72,7 +72,7 @@ class SteppingAsideSuite extends munit.FunSuite {
     intercept[IllegalStateException](installed(new KlogExtensions("4.2.0", () => probe())))
   }
 
-  test("a plan that the rule cannot look at stays as it is, and later ones, with one warning") {
+  test("a plan that the rule cannot look at stays unchanged, and later ones, with one warning") {
     val (isBroken, plan) = (new AtomicBoolean, new UnknownPlan)
     val warnings = LoggedWarnings.of(classOf[KlogRule]) {
       for (_ <- 1 to 2; rule = new KlogRule(null, isBroken); _ <- 1 to 2) assert(rule(plan) eq plan)
