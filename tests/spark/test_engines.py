@@ -285,6 +285,24 @@ def test_a_stream_leaves_micro_batches_to_python(
         read_stream(spark, undecided, tmp_path / "d", engine="jvm")
 
 
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_a_stream_says_why_python_reads_it(
+    spark: SparkSession, undecided: Path, isolation: str
+) -> None:
+    """In EXPLAIN of the query, and as the metric of fall-backs that Spark's UI shows."""
+    reader = spark.readStream.format("klog").option("startingOffsets", "earliest")
+    frame = reader.options(subscribe="t", isolationLevel=isolation).load(str(undecided))
+    query = frame.writeStream.format("noop").trigger(availableNow=True).start()
+    query.awaitTermination()
+    is_python = isolation == "read_committed"
+    reason = "t-0: transactions may end in a later segment"
+    engine = f"engine=python ({reason}), columns" if is_python else "engine=jvm, columns"
+    plan: str = query._jsq.explainInternal(False)
+    assert engine in plan
+    leaves = query._jsq.streamingQuery().lastExecution().executedPlan().collectLeaves()
+    assert leaves.head().metrics().apply("klogFallBacks").value() == is_python
+
+
 @pytest.mark.parametrize("engine", ["jvm", "python"])
 def test_a_stream_decodes_only_what_is_used(
     spark: SparkSession, root: Path, tmp_path: Path, engine: str

@@ -60,12 +60,9 @@ final class BatchWindow(
       }
       makeRoom()
       val size = math.min((array.length - filled).toLong, until - windowPosition - filled).toInt
-      val requests = file.requests
-      val read = file.read(windowPosition + filled, array, filled, size)
+      val read = counts.read(file, windowPosition + filled, array, filled, size)
       if (read <= 0) throw new CorruptRecordError("the file ends in the middle of a batch", position)
       filled += read
-      counts.bytesRead += read
-      counts.requests += file.requests - requests
     }
   }
 

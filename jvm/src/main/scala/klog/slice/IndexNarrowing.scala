@@ -19,14 +19,16 @@ object IndexNarrowing {
     * @param slice
     *   its wanted offsets are as the file has them
     */
-  def narrow(store: SegmentStore, slice: Slice, file: SegmentFile): Slice =
+  def narrow(store: SegmentStore, slice: Slice, file: SegmentFile, counts: ReadCounts): Slice =
     if (slice.indexPath.isEmpty) slice
     else {
       SliceFiles
-        .readSmall(store, slice.indexPath, math.min(slice.indexSizeBytes, MaxIndexBytes))
+        .readSmall(store, slice.indexPath, math.min(slice.indexSizeBytes, MaxIndexBytes), counts)
         .flatMap(OffsetIndex.parse(_, slice.baseOffset, slice.segmentSizeBytes))
         .filterNot(_.isEmpty)
-        .map(index => if (slice.isCommitted) narrowCommitted(slice, index) else narrowRaw(slice, index, file))
+        .map(index =>
+          if (slice.isCommitted) narrowCommitted(slice, index) else narrowRaw(slice, index, file, counts)
+        )
         .getOrElse(slice)
     }
 
@@ -42,21 +44,22 @@ object IndexNarrowing {
     )
   }
 
-  private def narrowRaw(slice: Slice, index: OffsetIndex, file: SegmentFile): Slice = {
+  private def narrowRaw(slice: Slice, index: OffsetIndex, file: SegmentFile, counts: ReadCounts): Slice = {
+    def firstOffset(position: Long) = firstOffsetAt(file, position, counts)
     val start = index.positionBefore(slice.startOffset)
     val end = index.positionAfter(slice.endOffset - 1, slice.endPosition)
-    val first = if (start == 0) Some(Slice.Unknown) else firstOffsetAt(file, start)
+    val first = if (start == 0) Some(Slice.Unknown) else firstOffset(start)
     val isStartRight = first.exists(offset => start == 0 || offset <= slice.startOffset)
-    val isEndRight = end == slice.endPosition || firstOffsetAt(file, end).exists(_ >= slice.endOffset)
+    val isEndRight = end == slice.endPosition || firstOffset(end).exists(_ >= slice.endOffset)
     if (start < end && isStartRight && isEndRight) {
       slice.copy(startPosition = start, endPosition = end, firstOffset = first.get)
     } else slice
   }
 
   /** Returns the base offset of the batch v2 at a position; None for anything else. */
-  private def firstOffsetAt(file: SegmentFile, position: Long): Option[Long] = {
+  private def firstOffsetAt(file: SegmentFile, position: Long, counts: ReadCounts): Option[Long] = {
     val data = new Array[Byte](BatchHeader.HeaderBytes)
-    if (file.read(position, data, 0, data.length) < data.length) None
+    if (counts.read(file, position, data, 0, data.length) < data.length) None
     else {
       val header = new BatchHeader
       try {

@@ -23,22 +23,22 @@ object SliceFiles {
     * @throws java.io.FileNotFoundException
     *   if it is missing; S3 says so only when it is read
     */
-  def open(store: SegmentStore, slice: Slice): SegmentFile =
-    if (slice.isCommitted) openCommitted(store, slice) else openRaw(store, slice)
+  def open(store: SegmentStore, slice: Slice, counts: ReadCounts): SegmentFile =
+    if (slice.isCommitted) openCommitted(store, slice) else openRaw(store, slice, counts)
 
   /** Reads a small file.
     *
     * @return
     *   its bytes; None if it is missing or larger than `maxBytes`
     */
-  def readSmall(store: SegmentStore, path: String, maxBytes: Long): Option[Array[Byte]] =
+  def readSmall(store: SegmentStore, path: String, maxBytes: Long, counts: ReadCounts): Option[Array[Byte]] =
     try {
       val file = store.open(path, Slice.Unknown)
       try {
         if (file.sizeBytes > maxBytes) None
         else {
           val data = new Array[Byte](file.sizeBytes.toInt)
-          val size = file.read(0, data, 0, data.length)
+          val size = counts.read(file, 0, data, 0, data.length)
           Some(data.take(size))
         }
       } finally file.close()
@@ -55,9 +55,9 @@ object SliceFiles {
     file
   }
 
-  private def openRaw(store: SegmentStore, slice: Slice): SegmentFile = {
+  private def openRaw(store: SegmentStore, slice: Slice, counts: ReadCounts): SegmentFile = {
     val directory = slice.path.substring(0, math.max(slice.path.lastIndexOf('/'), 0))
-    if (topicId(store, directory) != slice.topicId) {
+    if (topicId(store, directory, counts) != slice.topicId) {
       throw new SliceChangedError(slice, "the topic was deleted")
     }
     val files = Iterator(slice.path, s"${slice.path}.deleted").flatMap(openPlanned(store, slice, _))
@@ -80,7 +80,7 @@ object SliceFiles {
       (slice.fileSizeBytes == Slice.Unknown || slice.fileSizeBytes == file.sizeBytes) &&
       file.sizeBytes >= slice.endPosition
 
-  private def topicId(store: SegmentStore, directory: String): String =
-    readSmall(store, s"$directory/partition.metadata", MaxMetadataBytes)
+  private def topicId(store: SegmentStore, directory: String, counts: ReadCounts): String =
+    readSmall(store, s"$directory/partition.metadata", MaxMetadataBytes, counts)
       .fold("")(PartitionMetadata.topicId)
 }

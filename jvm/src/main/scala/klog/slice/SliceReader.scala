@@ -27,8 +27,8 @@ final class SliceReader(
     counts: ReadCounts,
     startTimestampMs: Long
 ) extends AutoCloseable {
-  private val file: SegmentFile = SliceFiles.open(store, planned)
-  private val slice = closeOnFailure(IndexNarrowing.narrow(store, planned.asInFile, file))
+  private val file: SegmentFile = SliceFiles.open(store, planned, counts)
+  private val slice = closeOnFailure(IndexNarrowing.narrow(store, planned.asInFile, file, counts))
   private val transactions = closeOnFailure(new AbortedTransactions(slice, file, counts))
   private val window = closeOnFailure(
     new BatchWindow(file, slice.startPosition, slice.endPosition, SliceReader.WindowBytes, counts)

@@ -33,26 +33,34 @@ final class TaskReader(
   var slice: Slice = _
 
   /** Fills the rows with the next records, all of one slice; false if there are none. */
-  def next(): Boolean = {
-    try {
-      while (!nextOfSlice()) {
-        closeReader()
-        if (!slices.hasNext) return false
-        open(slices.next())
-      }
+  def next(): Boolean = classified {
+    var hasRows = nextOfSlice()
+    while (!hasRows && openNext()) hasRows = nextOfSlice()
+    hasRows
+  }
+
+  /** Opens the next slice; false if there is none. */
+  private def openNext(): Boolean = {
+    closeReader()
+    slices.hasNext && {
+      open(slices.next())
       true
-    } catch {
+    }
+  }
+
+  override def close(): Unit =
+    try classified(closeReader())
+    finally inflated.close()
+
+  private def classified[T](part: => T): T =
+    try part
+    catch {
       case exc: ClosedByInterruptException => throw exc // Spark has killed the task.
       case exc: FileNotFoundException if slice.isCommitted => throw new MissingFileError(slice, exc)
       case exc: FileNotFoundException =>
         throw new SliceChangedError(slice, "the file is missing or was replaced", exc)
       case exc @ (_: IOException | _: InvalidPathException) => throw new SliceUnreadableError(slice, exc)
     }
-  }
-
-  override def close(): Unit =
-    try closeReader()
-    finally inflated.close()
 
   private def nextOfSlice(): Boolean =
     try reader.exists(_.next())

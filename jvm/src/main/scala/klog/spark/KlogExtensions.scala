@@ -1,20 +1,32 @@
 package klog.spark
 
 import org.apache.spark.SPARK_VERSION
+import org.apache.spark.api.python.KlogPythonError
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.catalog.KlogCatalogBridge
 import org.apache.spark.sql.execution.datasources.v2.python.KlogPythonBridge
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 
-/** What Spark finds when klog's jar is on its class path: it adds the rule to each session. */
-final class KlogExtensions extends SparkSessionExtensionsProvider with Logging {
+/** What Spark finds when klog's jar is on its class path: it adds the rule to each session.
+  *
+  * The rule: all or nothing. If this Spark is one that nobody tried, or lacks something that is used, nothing is
+  * added, with one warning.
+  *
+  * @param probe
+  *   throws if this Spark lacks something that is used
+  */
+final class KlogExtensions private[spark] (version: String, probe: () => Unit)
+    extends SparkSessionExtensionsProvider
+    with Logging {
+
+  /** As Spark makes it. */
+  def this() = this(SPARK_VERSION, () => KlogExtensions.probe())
+
   override def apply(extensions: SparkSessionExtensions): Unit =
-    if (!SparkVersions.isTried(SPARK_VERSION)) logWarning(SparkVersions.warning(SPARK_VERSION))
+    if (!SparkVersions.isTried(version)) logWarning(SparkVersions.warning(version))
     else
       try {
-        KlogPythonBridge.probe()
-        KlogCatalogBridge.probe()
-        WriteDistribution.probe()
+        probe()
         extensions.injectPostHocResolutionRule(new KlogRule(_))
         extensions.injectPlannerStrategy(_ => WriteDistribution)
       } catch {
@@ -23,12 +35,24 @@ final class KlogExtensions extends SparkSessionExtensionsProvider with Logging {
       }
 }
 
+private object KlogExtensions {
+
+  /** Throws if this Spark lacks something that is used. */
+  def probe(): Unit = {
+    KlogPythonBridge.probe()
+    KlogPythonError.probe()
+    KlogCatalogBridge.probe()
+    KlogRule.probe()
+    WriteDistribution.probe()
+  }
+}
+
 /** The versions of Spark that the shim was tried on: it uses classes that are not public. */
 object SparkVersions {
   private val Tried = Seq("4.2.", "4.3.")
 
   /** Set to true to use the shim on another version of Spark. */
-  private val Force = "klog.jvm.force"
+  private[spark] val Force = "klog.jvm.force"
 
   def isTried(version: String): Boolean =
     Tried.exists(version.startsWith) || java.lang.Boolean.getBoolean(Force)

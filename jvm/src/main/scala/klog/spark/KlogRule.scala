@@ -1,8 +1,10 @@
 package klog.spark
 
+import java.util.concurrent.atomic.AtomicBoolean
+
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.analysis.ResolvedTable
+import org.apache.spark.sql.catalyst.analysis.{NamedRelation, ResolvedTable}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.streaming.{StreamingRelationV2, WriteToStream}
@@ -14,17 +16,24 @@ import org.apache.spark.sql.execution.datasources.v2.python.KlogPythonBridge
   *
   * The rule: the plan stays the same but for the table, and the columns of a stream that nothing uses. A
   * table of the session's catalog brings the options that the catalog keeps. If a class of this Spark is
-  * another one than the shim was made for, the plan does not change, with one warning.
+  * another one than the shim was made for, neither this plan nor a later one changes, with one warning.
+  *
+  * @param isBroken
+  *   whether such a class was met; the rules of all sessions share it
   */
-final class KlogRule(session: SparkSession) extends Rule[LogicalPlan] with Logging {
+final class KlogRule private[spark] (session: SparkSession, isBroken: AtomicBoolean)
+    extends Rule[LogicalPlan]
+    with Logging {
+  def this(session: SparkSession) = this(session, KlogRule.isBroken)
+
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (KlogRule.isBroken) plan
+    if (isBroken.get) plan
     else
       try replaceTables(plan)
       catch {
         case exc @ (_: LinkageError | _: ReflectiveOperationException) =>
-          KlogRule.isBroken = true
-          logWarning(s"klog's jar does not fit this Spark, so Python reads the format klog: $exc")
+          if (!isBroken.getAndSet(true))
+            logWarning(s"klog's jar does not fit this Spark, so Python reads the format klog: $exc")
           plan
       }
 
@@ -82,7 +91,25 @@ final class KlogRule(session: SparkSession) extends Rule[LogicalPlan] with Loggi
 }
 
 object KlogRule {
-  @volatile private var isBroken = false
+  private[spark] val isBroken = new AtomicBoolean
+
+  /** Throws if a node of a plan lacks something that is used here.
+    *
+    * @throws ReflectiveOperationException
+    *   if a method is missing
+    */
+  def probe(): Unit = {
+    val tableOf = Seq("table", "catalog", "identifier")
+    tableOf.foreach(classOf[DataSourceV2Relation].getMethod(_))
+    tableOf.foreach(classOf[StreamingRelationV2].getMethod(_))
+    tableOf.foreach(classOf[ResolvedTable].getMethod(_))
+    classOf[V2WriteCommand].getMethod("table")
+    classOf[V2WriteCommand].getMethod("withNewTable", classOf[NamedRelation])
+    Seq("sink", "catalogAndIdent").foreach(classOf[WriteToStream].getMethod(_))
+    classOf[LogicalPlan].getMethod("resolveOperatorsUp", classOf[PartialFunction[_, _]])
+    classOf[LogicalPlan].getMethod("makeCopy", classOf[Array[AnyRef]])
+    StreamColumns.probe()
+  }
 
   /** Returns a node with one of its values replaced, whatever other values this Spark gives it. */
   def withValue[T <: LogicalPlan](node: T, old: AnyRef, value: AnyRef): T = {

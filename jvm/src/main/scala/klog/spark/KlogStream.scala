@@ -6,7 +6,7 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.connector.metric.CustomMetric
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.connector.read.streaming._
 import org.apache.spark.sql.execution.datasources.v2.python.KlogPythonBridge
@@ -14,22 +14,36 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
-/** A stream's scan. Its columns are those of the table, and nothing is pushed to it. */
+/** A stream's scan. Its columns are those of the table, and nothing is pushed to it. It tells of the micro-batch
+  * that was planned last: Spark asks for its metrics when it has planned one, and EXPLAIN of a query that runs
+  * shows the last one.
+  */
 final class StreamScanBuilder(planner: PythonPlanner, schema: StructType, engine: Engine)
     extends ScanBuilder
     with Scan {
   private lazy val python = planner.streamScan(schema)
 
+  /** The stream, once it runs. */
+  @volatile private var stream: Option[KlogStream] = None
+
   override def build(): Scan = this
   override def readSchema(): StructType = schema
   override def description(): String =
-    s"engine=${engine.toString.toLowerCase}, columns: ${schema.fieldNames.mkString(",")}"
+    s"engine=${reader.getOrElse(engine.toString.toLowerCase)}, columns: ${schema.fieldNames.mkString(",")}"
   override def supportedCustomMetrics(): Array[CustomMetric] = ReadMetrics.all
+  override def reportDriverMetrics(): Array[CustomTaskMetric] =
+    ReadMetrics.driverValues(stream.flatMap(_.refusal).exists(_.nonEmpty))
 
   override def toMicroBatchStream(checkpoint: String): MicroBatchStream = {
-    val stream = python.toMicroBatchStream(checkpoint).asInstanceOf[PythonStream]
-    new KlogStream(stream, schema, planner.options, engine)
+    val pythonStream = python.toMicroBatchStream(checkpoint).asInstanceOf[PythonStream]
+    val started = new KlogStream(pythonStream, schema, planner.options, engine)
+    stream = Some(started)
+    started
   }
+
+  /** Which engine reads the last micro-batch, and why if it is Python; None before the first one. */
+  private def reader: Option[String] =
+    stream.flatMap(_.refusal).map(reason => if (reason.isEmpty) "jvm" else s"python ($reason)")
 }
 
 /** A stream: Python says how far a micro-batch reads and plans it, the JVM reads it if it can.
@@ -50,8 +64,9 @@ final class KlogStream(
   /** Python's factory, once a micro-batch was left to Python. */
   private var pythonFactory: Option[PartitionReaderFactory] = None
 
-  /** Why the last micro-batch was left to Python; empty if it was not. */
-  private var refusal = ""
+  /** Why the last micro-batch was left to Python; empty if it was not. None before the first one. */
+  @volatile private var lastRefusal: Option[String] = None
+  def refusal: Option[String] = lastRefusal
 
   /** The stores of the slices, once the JVM reads a micro-batch, with Hadoop's configuration of that time. */
   private var stores: Option[TaskStores] = None
@@ -71,8 +86,10 @@ final class KlogStream(
     val planned = python.planInputPartitions(start, end)
     val summary = planned.headOption.map(first => PlanSummary.of(KlogPythonBridge.taskOf(first)))
     val tasks = planned.drop(1).map(KlogPythonBridge.taskOf).toSeq
-    refusal = summary.fold("")(_.refusal(tasks, options))
-    if (engine.isPython(refusal)) {
+    val reason = summary.fold("")(_.refusal(tasks, options))
+    val isPython = engine.isPython(reason)
+    lastRefusal = Some(reason)
+    if (isPython) {
       if (pythonFactory.isEmpty) pythonFactory = Some(python.createReaderFactory())
       planned.tail
     } else {
@@ -95,7 +112,10 @@ final class KlogStream(
 
   /** Which engine has read the last micro-batch, and why if it is Python. */
   private def engineMetrics: Map[String, String] =
-    if (refusal.isEmpty) Map("engine" -> "jvm") else Map("engine" -> "python", "engineReason" -> refusal)
+    lastRefusal.filter(_.nonEmpty) match {
+      case Some(reason) => Map("engine" -> "python", "engineReason" -> reason)
+      case None => Map("engine" -> "jvm")
+    }
 }
 
 object KlogStream {

@@ -1,6 +1,5 @@
 package klog.spark
 
-import org.apache.spark.api.python.KlogPythonError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory}
@@ -40,20 +39,24 @@ final class SliceReaderFactory(schema: StructType, limit: Long, startTimestampMs
     val task = PlannedRead.task(partition.asInstanceOf[SliceInputPartition].pickledTask)
     val wanted = WantedColumns.of(schema.fieldNames.toSeq)
     val reader = new TaskReader(Slice.expandTask(task), wanted, stores.toStores, startTimestampMs)
-    new SlicePartitionReader(reader, schema, limit)
+    new SlicePartitionReader(reader, schema, limit, stores)
   }
 }
 
 /** Shows the rows of a task as columnar batches. The vectors are used again for each batch. */
-private final class SlicePartitionReader(reader: TaskReader, schema: StructType, limit: Long)
-    extends PartitionReader[ColumnarBatch] {
+private final class SlicePartitionReader(
+    reader: TaskReader,
+    schema: StructType,
+    limit: Long,
+    stores: TaskStores
+) extends PartitionReader[ColumnarBatch] {
   private val topic = new TopicVector
   private val partition = new PartitionVector
   private val batch = new ColumnarBatch(schema.fields.map(vectorOf(reader.rows, _)))
   private var left = limit
 
   override def next(): Boolean = {
-    val hasRows = left > 0 && readNext()
+    val hasRows = left > 0 && classified(reader.next())
     if (hasRows) {
       val count = math.min(reader.rows.count.toLong, left).toInt
       left -= count
@@ -66,13 +69,13 @@ private final class SlicePartitionReader(reader: TaskReader, schema: StructType,
 
   override def get(): ColumnarBatch = batch
 
-  private def readNext(): Boolean =
-    try reader.next()
-    catch { case exc: SliceError => throw KlogPythonError.of(exc.pythonClass, exc.sentence, exc) }
+  private def classified[T](part: => T): T =
+    try part
+    catch { case exc: SliceError => throw stores.errorOf(exc.pythonClass, exc.sentence, exc) }
 
   override def currentMetricsValues(): Array[CustomTaskMetric] = ReadMetrics.ofTasks.values(reader.counts)
 
-  override def close(): Unit = reader.close()
+  override def close(): Unit = classified(reader.close())
 
   private def vectorOf(rows: RecordRows, field: StructField): ColumnVector =
     (field.name, field.dataType) match {

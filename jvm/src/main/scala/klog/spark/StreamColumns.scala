@@ -25,6 +25,21 @@ object StreamColumns {
     }
   }
 
+  /** Throws if a node of a plan lacks something that is used here.
+    *
+    * @throws ReflectiveOperationException
+    *   if a method is missing
+    */
+  def probe(): Unit = {
+    for (node <- Seq(classOf[Project], classOf[Aggregate], classOf[Filter])) {
+      node.getMethod("child")
+      node.getMethod("references")
+    }
+    classOf[SubqueryAlias].getMethod("child")
+    classOf[StreamingRelationV2].getMethod("output")
+    val _ = AnalysisHelper.getClass.getMethod("allowInvokingTransformsInAnalyzer", classOf[() => _])
+  }
+
   /** Adds what each stream below a node is used for: some columns, or None for all. */
   private def collect(
       plan: LogicalPlan,

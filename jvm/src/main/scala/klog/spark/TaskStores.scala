@@ -1,7 +1,10 @@
 package klog.spark
 
+import java.io.{PrintWriter, StringWriter}
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.SparkContext
+import org.apache.spark.api.python.KlogPythonError
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.util.SerializableConfiguration
@@ -23,11 +26,22 @@ final case class TaskStores(
   def toStores: SegmentStores =
     new SegmentStores(configuration.fold(new Configuration(false))(_.value.value), settings)
 
-  /** Returns a text without the secrets of the settings, and without the passwords of URLs. */
+  /** Returns a text without the secrets of the settings and of URLs. */
   def withoutSecrets(text: String): String =
-    settings
-      .withoutSecrets(text, configuration.fold(new Configuration(false))(_.value.value))
-      .replaceAll("://[^/@\\s]*:[^/@\\s]*@", "://***@")
+    settings.withoutSecrets(text, configuration.fold(new Configuration(false))(_.value.value))
+
+  /** Returns the error of a task as Python's engine raises it, without secrets. A cause whose own text has one is
+    * not shown with it.
+    *
+    * @param pythonClass
+    *   the class of the error, in `klog.errors`
+    */
+  def errorOf(pythonClass: String, sentence: String, cause: Throwable): RuntimeException = {
+    val trace = new StringWriter
+    cause.printStackTrace(new PrintWriter(trace, true))
+    val isShown = withoutSecrets(trace.toString) == trace.toString
+    KlogPythonError.of(pythonClass, withoutSecrets(sentence), if (isShown) cause else null)
+  }
 
   /** Returns whether roots of these schemes can be read: those on local disk need no configuration. */
   def cover(schemes: Seq[String]): Boolean = configuration.isDefined || schemes.forall(SegmentStores.isLocal)

@@ -3,7 +3,6 @@ package klog.spark
 import java.io.IOException
 
 import org.apache.spark.TaskContext
-import org.apache.spark.api.python.KlogPythonError
 import org.apache.spark.sql.types.StructType
 
 import klog.staging.{StagingError, WritePlan, Writer}
@@ -39,10 +38,10 @@ final class TaskWork(
     try part
     catch {
       case exc: StagingError =>
-        throw KlogPythonError.of(exc.pythonClass, stores.withoutSecrets(exc.sentence), exc)
+        throw stores.errorOf(exc.pythonClass, exc.sentence, exc)
       case exc: IOException =>
-        val reason = stores.withoutSecrets(StagingError.reason(exc))
-        throw KlogPythonError.of(
+        val reason = StagingError.reason(exc)
+        throw stores.errorOf(
           "KlogError",
           s"a task cannot write: $reason. Check the root and its options",
           exc

@@ -27,7 +27,11 @@ object WriteDistribution extends SparkStrategy {
   }
 
   /** Throws if a class of this Spark lacks something that is used here. */
+  @nowarn("cat=deprecation")
   def probe(): Unit = {
+    classOf[AppendData].getMethod("write")
+    classOf[WriteToDataSourceV2].getMethod("batchWrite")
+    classOf[RepartitionByExpression].getMethod("references")
     classOf[MicroBatchWrite].getMethod("writeSupport")
     classOf[DistributedRows].getMethods
     classOf[DistributedRowsExec].getMethods

@@ -4,7 +4,7 @@ import java.io.{FileNotFoundException, InterruptedIOException}
 import java.net.{SocketTimeoutException, URI}
 import java.nio.channels.ClosedByInterruptException
 import java.util.EnumSet
-import java.util.concurrent.{ConcurrentHashMap, ExecutionException}
+import java.util.concurrent.ExecutionException
 
 import scala.util.control.NonFatal
 
@@ -99,8 +99,9 @@ object HadoopStore {
   /** Schemes of klog's URLs: those of Hadoop. */
   private val Schemes = Map("hdfs" -> "hdfs", "webhdfs" -> "webhdfs", "s3" -> "s3a", "s3a" -> "s3a")
 
-  /** File systems by URL and settings. They stay open, as Hadoop's own do: tasks come again. */
-  private val open = new ConcurrentHashMap[(URI, StorageSettings), FileSystem]
+  /** More servers than a job has; of session tokens, which change, only the last ones are in use. */
+  private[store] val MaxConnections = 16
+  private val connections = new Connections(MaxConnections)
 
   private val probes = new RootProbes(() => System.nanoTime)
 
@@ -116,9 +117,9 @@ object HadoopStore {
     * @param settings
     *   the options of the read, which win over the configuration
     */
-  def of(root: String, configuration: Configuration, settings: StorageSettings): HadoopStore = {
+  def of(root: String, configuration: Configuration, settings: StorageSettings): WritableSegmentStore = {
     val server = serverOf(root)
-    new HadoopStore(open.computeIfAbsent((server, settings), _ => connect(server, configuration, settings)))
+    new ConnectedStore(() => connections.take((server, settings))(connect(server, configuration, settings)))
   }
 
   /** Returns why Hadoop cannot read a root, as a file of it shows, or has shown (`RootProbes`). */
@@ -151,25 +152,22 @@ object HadoopStore {
         s"Hadoop cannot read $root: ${reason.linesIterator.next()}"
     }
 
-  /** Reads a byte of a file. A file system is kept if it could, because it keeps its configuration. */
+  /** Reads a byte of a file. A connection is kept if it could, because it keeps its configuration. */
   private def reach(
       root: String,
       path: String,
       configuration: Configuration,
       settings: StorageSettings
   ): Unit = {
-    val server = serverOf(root)
-    Option(open.get((server, settings))) match {
-      case Some(fileSystem) => readByte(fileSystem, path)
-      case None =>
-        val fileSystem = connect(server, configuration, settings)
-        val isKept =
-          try {
-            readByte(fileSystem, path)
-            open.putIfAbsent((server, settings), fileSystem) == null
-          } catch { case exc: Throwable => fileSystem.close(); throw exc }
-        if (!isKept) fileSystem.close()
-    }
+    val key = (serverOf(root), settings)
+    val isNew = !connections.has(key)
+    val lease = connections.take(key)(connect(key._1, configuration, settings))
+    try readByte(lease.fileSystem, path)
+    catch {
+      case exc: Throwable =>
+        if (isNew) lease.drop()
+        throw exc
+    } finally lease.release()
   }
 
   /** Reads the first byte of a file, as tasks do: Spark's WebHDFS reads, but cannot tell a file's status. */

@@ -35,12 +35,16 @@ final case class StorageSettings(values: Map[String, String]) {
     configured
   }
 
-  /** Returns a text without the secrets of the options and of a configuration. */
+  /** Returns a text without the secrets of the options and of a configuration, and without those of URLs:
+    * passwords and queries, which may have tokens (as `klog.errors.without_passwords`).
+    */
   def withoutSecrets(text: String, configuration: Configuration): String =
     SecretNames
       .flatMap(name => values.get(name) ++ Option(configuration.get(S3Names(name))))
       .filter(_.nonEmpty)
       .foldLeft(text)(_.replace(_, "***"))
+      .replaceAll(UserAndPassword, "***@")
+      .replaceAll(Query, "$1***")
 
   private def provider: Option[String] =
     if (values.get("anonymous").exists(_.equalsIgnoreCase("true"))) Some(Anonymous)
@@ -71,6 +75,8 @@ object StorageSettings {
     "path_style" -> PathStyle
   )
   private val SecretNames = Seq("secret_access_key", "session_token")
+  private val UserAndPassword = "(?<=://)[^/\\s]*:[^/\\s]*@"
+  private val Query = "(://[^\\s\"<>?]*\\?)[\\w.~%-]+=[^\\s\"<>]*"
 
   /** Returns whether somebody has set a setting: it is not there by Hadoop's own defaults alone. */
   private def isSet(configuration: Configuration, name: String): Boolean =

@@ -1,68 +1,42 @@
 package klog.slice
 
 import java.nio.charset.StandardCharsets
-import java.nio.file.{Files, Path, Paths}
 import java.util.{Base64, List => JavaList, Map => JavaMap}
 
 import scala.jdk.CollectionConverters._
 import scala.util.Using
 
-import com.fasterxml.jackson.databind.ObjectMapper
-
-import klog.logformat.{RecordRows, WantedColumns}
-import klog.store.{LocalStore, SegmentStores}
+import klog.logformat.RecordRows
+import klog.store.SegmentStores
 
 /** The reader follows docs/slice.md: each golden task gives its golden rows. */
 class GoldenSliceSuite extends munit.FunSuite {
-  private val json = new ObjectMapper
-  private val folder = Paths.get("tests/contracts/slice")
-  private val all =
-    WantedColumns(
-      key = true,
-      value = true,
-      offset = true,
-      timestamp = true,
-      timestampType = true,
-      headers = true
-    )
+  import GoldenSlices._
 
-  for (path <- goldenFiles) {
-    val golden = json.readValue(path.toFile, classOf[JavaMap[String, AnyRef]])
-    test(path.getFileName.toString) {
+  for ((name, golden) <- all)
+    test(name) {
       if (golden.get("isPythonOnly") == true) assert(slices(golden).exists(!_.areMarkersInFile))
       else {
         val expected = Option(golden.get("error")).map(_.toString).toLeft(rowsOf(golden))
         assertEquals(result(golden), expected)
       }
     }
-  }
 
   test("there are golden files") {
-    assert(goldenFiles.length > 50)
+    assert(all.length > 50)
   }
-
-  private def goldenFiles: Seq[Path] =
-    Using.resource(Files.list(folder))(_.iterator.asScala.filter(_.toString.endsWith(".json")).toSeq.sorted)
 
   /** Returns the error's name, or the rows. */
   private def result(golden: JavaMap[String, AnyRef]): Either[String, Seq[AnyRef]] =
-    try Right(Using.resource(new TaskReader(slices(golden), all, new SegmentStores, Long.MinValue))(read))
+    try
+      Right(
+        Using.resource(new TaskReader(slices(golden), allColumns, new SegmentStores, Long.MinValue))(read)
+      )
     catch {
       case _: CorruptFileError | _: MissingFileError => Left("corrupt")
       case _: SliceChangedError => Left("changed")
       case _: UnsupportedFormatError => Left("format")
     }
-
-  private def slices(golden: JavaMap[String, AnyRef]): Iterator[Slice] =
-    Slice.expandTask(golden.get("task").asInstanceOf[JavaList[_]]).map(withIdentity)
-
-  /** Returns a slice with the identity and stamp of a broker's file here. */
-  private def withIdentity(slice: Slice): Slice =
-    if (slice.isCommitted) slice
-    else
-      Using.resource(LocalStore.open(slice.path, Slice.Unknown)) { file =>
-        slice.copy(identity = file.identity, stamp = if (slice.fileSizeBytes < 0) "" else file.stamp)
-      }
 
   private def read(reader: TaskReader): Seq[AnyRef] = {
     val rows = Seq.newBuilder[AnyRef]

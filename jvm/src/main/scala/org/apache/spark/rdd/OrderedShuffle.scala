@@ -1,5 +1,7 @@
 package org.apache.spark.rdd
 
+import java.lang.invoke.{MethodHandles, MethodType}
+
 import scala.collection.mutable.ArrayBuffer
 import scala.reflect.ClassTag
 
@@ -115,8 +117,12 @@ object OrderedShuffle {
     classOf[MapOutputTrackerMaster]
       .getMethod("getPreferredLocationsForShuffle", classOf[ShuffleDependency[_, _, _]], number)
     classOf[TaskMetrics].getMethod("createTempShuffleReadMetrics")
-    classOf[SparkEnv].getMethod("shuffleManager")
-    classOf[SparkEnv].getMethod("mapOutputTracker")
+    // `getMethod` would load the classes of all methods of SparkEnv, which pip's Spark 4.3 does not have.
+    for (result <- Seq(classOf[ShuffleManager], classOf[MapOutputTracker])) {
+      val name = result.getSimpleName
+      val getter = name.take(1).toLowerCase + name.drop(1)
+      MethodHandles.lookup.findVirtual(classOf[SparkEnv], getter, MethodType.methodType(result))
+    }
     val (handle, reporter) = (classOf[ShuffleHandle], classOf[ShuffleReadMetricsReporter])
     val range = Seq.fill(4)(number)
     classOf[ShuffleManager].getMethod("getReader", handle +: range :+ classOf[TaskContext] :+ reporter: _*)

@@ -16,4 +16,15 @@ object KlogPythonError {
     val parameters = Map("msg" -> "klog's JVM engine", "traceback" -> s"klog.errors.$name: $sentence")
     new PythonException("PYTHON_EXCEPTION", parameters, cause, Array.empty[QueryContext], "")
   }
+
+  /** Throws if Spark's class has no such constructor.
+    *
+    * @throws ReflectiveOperationException
+    *   if it is missing
+    */
+  def probe(): Unit = {
+    val text = classOf[String]
+    val parameters = Seq(text, classOf[Map[_, _]], classOf[Throwable], classOf[Array[QueryContext]], text)
+    val _ = classOf[PythonException].getConstructor(parameters: _*)
+  }
 }

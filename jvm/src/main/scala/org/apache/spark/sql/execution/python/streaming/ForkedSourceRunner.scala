@@ -161,6 +161,10 @@ object ForkedSourceRunner {
     utils.getMethod("writePythonFunction", classOf[PythonFunction], out)
     utils.getMethod("writeUTF", text, out)
     utils.getMethod("readUTF", in)
+    SpecialLengths.getClass.getMethod("PYTHON_EXCEPTION_THROWN")
+    QueryCompilationErrors.getClass.getMethod("pythonDataSourceError", text, text, text)
+    val function = Seq("pythonVer", "pythonIncludes", "pythonExec", "envVars")
+    function.foreach(classOf[PythonFunction].getMethod(_))
     // `getMethod` would load the classes of all methods of SparkEnv, which pip's Spark 4.3 does not have.
     def find(name: String, result: Class[_], lastParameter: Class[_]): Unit = {
       val signature =

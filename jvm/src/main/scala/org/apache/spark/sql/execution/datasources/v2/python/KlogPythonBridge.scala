@@ -40,6 +40,8 @@ object KlogPythonBridge {
     source.getMethod("getOrCreateDataSourceInPython", text, options, classOf[Option[_]])
     creation.getConstructor(classOf[Array[Byte]], schema)
     info.getConstructor(classOf[Array[Byte]], classOf[Seq[_]])
+    Seq("func", "partitions").foreach(info.getMethod(_))
+    creation.getMethod("dataSource")
     classOf[UserDefinedPythonDataSource].getMethod(
       "createReadInfoInPython",
       creation,
