@@ -15,6 +15,8 @@ from tests.contracts.slice_case import (
     batches_of,
     rows_of,
 )
+from tests.fuzz.seal import sealed_log
+from tests.support.batch_bytes import batch
 
 CASES = Cases()
 
@@ -163,6 +165,23 @@ def narrowed_and_damaged(files: Files) -> Case:
         end_offset=28,
     )
     return Case("damage in a byte range that an index has cut: no index is to blame",
+                [to_dict(slice_)], error="corrupt")  # fmt: skip
+
+
+@CASES.add
+def narrowed_to_a_damaged_record(files: Files) -> Case:
+    batches = batches_of(RECORDS)
+    named = [*RECORDS[20:23], replace(RECORDS[23], headers=(("name", b"v"),))]
+    batches[5] = sealed_log(batch(named).replace(b"name", b"\xff\xff\xff\xff"))
+    slice_ = replace(
+        files.committed(batches),
+        start_position=sum(map(len, batches[:4])),
+        first_offset=UNKNOWN,
+        crc32c=UNKNOWN,
+        start_offset=16,
+        end_offset=24,
+    )
+    return Case("a right CRC, and a header name of the last record that is not UTF-8",
                 [to_dict(slice_)], error="corrupt")  # fmt: skip
 
 

@@ -29,8 +29,6 @@ final class HeaderCursor extends RowSource {
 
   override def hasMore: Boolean = remaining > 0
 
-  override def nextOffset: Long = offset
-
   override def fill(rows: RecordRows, startOffset: Long, endOffset: Long): Unit = {
     val wanted = rows.wanted
     // Of a batch with gaps only the number of its records is asked for, and all of them are wanted.

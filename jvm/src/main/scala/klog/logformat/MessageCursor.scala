@@ -22,7 +22,6 @@ final class MessageCursor extends RowSource {
   private var isInner = false
   private var outerType = NoTimestampType
   private var outerTimestampMs = -1L
-  private var last = -1L
 
   /** The offset of the first message, once open. */
   var firstOffset: Long = 0
@@ -37,7 +36,6 @@ final class MessageCursor extends RowSource {
     entryPosition = position
     isInner = false
     firstOffset = header.baseOffset
-    last = firstOffset - 1
   }
 
   /** Starts at the first message that a wrapper holds.
@@ -67,12 +65,9 @@ final class MessageCursor extends RowSource {
     outerTimestampMs = header.maxTimestampMs
     firstOffset = buffer.getLong(start) + shift
     if (firstOffset < minOffset) throw damage(s"offset $firstOffset does not rise")
-    last = firstOffset - 1
   }
 
   override def hasMore: Boolean = remaining > 0
-
-  override def nextOffset: Long = last + 1
 
   override def fill(rows: RecordRows, startOffset: Long, endOffset: Long): Unit = {
     rows.data = buffer.array
@@ -142,7 +137,6 @@ final class MessageCursor extends RowSource {
       rows.count = row + 1
     }
     at = messageEnd
-    last = offset
     remaining -= 1
   }
 

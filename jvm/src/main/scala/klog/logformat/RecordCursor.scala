@@ -52,8 +52,6 @@ final class RecordCursor extends RowSource {
 
   override def hasMore: Boolean = remaining > 0
 
-  override def nextOffset: Long = baseOffset + previousDelta + 1
-
   override def fill(rows: RecordRows, startOffset: Long, endOffset: Long): Unit = {
     rows.data = data
     try {

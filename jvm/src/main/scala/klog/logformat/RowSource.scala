@@ -6,9 +6,6 @@ trait RowSource {
   /** Whether there are records that were not given out. */
   def hasMore: Boolean
 
-  /** The offset after the last record that was given out or passed over, as the file has it. */
-  def nextOffset: Long
-
   /** Adds records with offsets in a range to rows, until the rows are full or the batch ends. Records
     * outside the range are passed over.
     *

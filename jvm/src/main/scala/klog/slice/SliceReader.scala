@@ -50,18 +50,16 @@ final class SliceReader(
   /** Whether an index has cut the byte range: it may be wrong, and then the whole segment is to be read. */
   def isCut: Boolean = slice.isCommitted && !slice.isCompleteSegment
 
-  /** Returns the offsets that were not given out yet as a slice that is the whole segment. */
-  def rest: Slice = {
-    val nextOffset = if (current.hasMore) current.nextOffset else minOffset
+  /** Returns what was not given out yet as a slice that is the whole segment: it begins after the last batch. */
+  def rest: Slice =
     planned.copy(
-      startOffset = math.max(planned.startOffset, nextOffset + planned.offsetShift),
+      startOffset = math.max(planned.startOffset, minOffset + planned.offsetShift),
       startPosition = 0,
       endPosition = planned.segmentSizeBytes,
       firstOffset = Slice.Unknown,
       crc32c = Slice.Unknown,
       indexPath = ""
     )
-  }
 
   /** Fills the rows with the next records. Those before damage are given out first.
     *
@@ -78,18 +76,23 @@ final class SliceReader(
     try {
       var isOpen = true
       while (isOpen && !rows.isFull) {
-        if (current.hasMore) timed(current.fill(rows, slice.startOffset, slice.endOffset))
+        if (current.hasMore) timed(decoded(current.fill(rows, slice.startOffset, slice.endOffset)))
         else isOpen = openNextBatch()
       }
     } catch {
       case exc: CorruptRecordError => fail(inFile(exc))
-      case exc: SliceChangedError => fail(exc)
+      case exc: SliceError => fail(exc)
     }
     if (slice.offsetShift != 0 && rows.wanted.offset) shiftOffsets()
     !rows.isEmpty
   }
 
   override def close(): Unit = file.close()
+
+  /** Decodes a batch whose CRC was right. So no index has led here wrongly, and damage is the file's. */
+  private def decoded[T](part: => T): T =
+    try part
+    catch { case exc: CorruptRecordError => throw new CorruptFileError(slice, exc.position, exc.reason, exc) }
 
   private def fail(exc: Exception): Unit = {
     failure = Some(exc)
@@ -111,7 +114,7 @@ final class SliceReader(
         checkBatch()
       }
       if (isVisible) {
-        if (!openRecords()) return false
+        if (!decoded(openRecords())) return false
         isOpened = true
       } else counts.batchesSkipped += 1
       minOffset = header.nextOffset
