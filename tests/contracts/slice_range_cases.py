@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from klog.connector.source.slice_contract import run_to_dict, to_dict
-from klog.connector.source.slices import UNKNOWN
+from klog.connector.source.slices import UNKNOWN, Slice
 from tests.contracts.slice_case import (
     RECORDS,
     Case,
@@ -90,18 +91,25 @@ def negative_offset_shift(files: Files) -> Case:
                 rows_of(RECORDS))  # fmt: skip
 
 
+def size(batches: Sequence[bytes]) -> int:
+    return sum(map(len, batches))
+
+
+def cut_by_index(
+    files: Files, batches: Sequence[bytes], start: int, end: int, start_offset: int, end_offset: int
+) -> Slice:
+    """Return a slice of a committed segment with a part of its bytes, as an index says them."""
+    whole = files.committed(batches)
+    return replace(
+        whole, start_position=start, end_position=end, crc32c=UNKNOWN, start_offset=start_offset,
+        end_offset=end_offset, first_offset=UNKNOWN if start else whole.first_offset,
+    )  # fmt: skip
+
+
 @CASES.add
 def narrowed_by_the_plan(files: Files) -> Case:
     batches = batches_of(RECORDS)
-    slice_ = replace(
-        files.committed(batches),
-        start_position=sum(map(len, batches[:4])),
-        end_position=sum(map(len, batches[:7])),
-        first_offset=UNKNOWN,
-        crc32c=UNKNOWN,
-        start_offset=21,
-        end_offset=26,
-    )
+    slice_ = cut_by_index(files, batches, size(batches[:4]), size(batches[:7]), 21, 26)
     return Case("a byte range that begins before the first wanted batch", [to_dict(slice_)],
                 rows_of(RECORDS[21:26]))  # fmt: skip
 
@@ -109,14 +117,7 @@ def narrowed_by_the_plan(files: Files) -> Case:
 @CASES.add
 def narrowed_too_far(files: Files) -> Case:
     batches = batches_of(RECORDS)
-    slice_ = replace(
-        files.committed(batches),
-        start_position=sum(map(len, batches[:6])),
-        first_offset=UNKNOWN,
-        crc32c=UNKNOWN,
-        start_offset=21,
-        end_offset=26,
-    )
+    slice_ = cut_by_index(files, batches, size(batches[:6]), size(batches), 21, 26)
     return Case("an index that leads past the first wanted offset", [to_dict(slice_)],
                 rows_of(RECORDS[21:26]))  # fmt: skip
 
@@ -124,13 +125,7 @@ def narrowed_too_far(files: Files) -> Case:
 @CASES.add
 def narrowed_too_short(files: Files) -> Case:
     batches = batches_of(RECORDS)
-    slice_ = replace(
-        files.committed(batches),
-        end_position=sum(map(len, batches[:6])),
-        crc32c=UNKNOWN,
-        start_offset=21,
-        end_offset=26,
-    )
+    slice_ = cut_by_index(files, batches, 0, size(batches[:6]), 21, 26)
     return Case("an index that leads before the last wanted offset: rows come from the byte range, "
                 "and the rest from the segment", [to_dict(slice_)],
                 rows_of(RECORDS[21:26]))  # fmt: skip
@@ -139,15 +134,7 @@ def narrowed_too_short(files: Files) -> Case:
 @CASES.add
 def narrowed_into_a_batch(files: Files) -> Case:
     batches = batches_of(RECORDS)
-    slice_ = replace(
-        files.committed(batches),
-        start_position=len(batches[0]) + 3,
-        end_position=sum(map(len, batches[:7])) - 5,
-        first_offset=UNKNOWN,
-        crc32c=UNKNOWN,
-        start_offset=21,
-        end_offset=26,
-    )
+    slice_ = cut_by_index(files, batches, size(batches[:1]) + 3, size(batches[:7]) - 5, 21, 26)
     return Case("an index that leads into the middle of batches", [to_dict(slice_)],
                 rows_of(RECORDS[21:26]))  # fmt: skip
 
@@ -156,14 +143,7 @@ def narrowed_into_a_batch(files: Files) -> Case:
 def narrowed_and_damaged(files: Files) -> Case:
     batches = batches_of(RECORDS)
     batches[6] = batches[6][:-1] + bytes([batches[6][-1] ^ 1])
-    slice_ = replace(
-        files.committed(batches),
-        start_position=sum(map(len, batches[:4])),
-        first_offset=UNKNOWN,
-        crc32c=UNKNOWN,
-        start_offset=21,
-        end_offset=28,
-    )
+    slice_ = cut_by_index(files, batches, size(batches[:4]), size(batches), 21, 28)
     return Case("damage in a byte range that an index has cut: no index is to blame",
                 [to_dict(slice_)], error="corrupt")  # fmt: skip
 
@@ -173,14 +153,7 @@ def narrowed_to_a_damaged_record(files: Files) -> Case:
     batches = batches_of(RECORDS)
     named = [*RECORDS[20:23], replace(RECORDS[23], headers=(("name", b"v"),))]
     batches[5] = sealed_log(batch(named).replace(b"name", b"\xff\xff\xff\xff"))
-    slice_ = replace(
-        files.committed(batches),
-        start_position=sum(map(len, batches[:4])),
-        first_offset=UNKNOWN,
-        crc32c=UNKNOWN,
-        start_offset=16,
-        end_offset=24,
-    )
+    slice_ = cut_by_index(files, batches, size(batches[:4]), size(batches), 16, 24)
     return Case("a right CRC, and a header name of the last record that is not UTF-8",
                 [to_dict(slice_)], error="corrupt")  # fmt: skip
 

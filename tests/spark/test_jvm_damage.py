@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.read_options import parse_read_options
@@ -25,8 +23,8 @@ from tests.damage.damage_cases import LEVELS, Case
 from tests.damage.damage_tables import ANSWERED, REFUSED
 from tests.fuzz.__main__ import CORPUS
 from tests.fuzz.seal import sealed_log
+from tests.spark.golden_slices import READABLE, copied, damaged, read, tasks, whole_slice
 from tests.spark.jvm_slices import JvmSlices
-from tests.spark.test_jvm_slices import READABLE, damaged, read, tasks
 
 pytestmark = pytest.mark.spark
 
@@ -35,21 +33,10 @@ SEEDS = range(60)
 LOGS = ("control", "producers", "record", "recovered", "segment", "tail", "wrapper")
 
 
-@pytest.fixture(scope="module")
-def jvm(spark: SparkSession) -> JvmSlices:
-    return JvmSlices(spark)
-
-
-def whole_log(path: Path, root: Path, **fields: Any) -> dict[str, Any]:
-    """Return a slice that wants all records of a committed file."""
+def whole_log(path: Path) -> dict[str, Any]:
+    """Return a slice that wants all records of a file, as if a commit named it."""
     (values, *_) = tasks(read(slice_runner.FOLDER / "whole_segment.json"))
-    size = path.stat().st_size
-    return values | {
-        "root": str(root), "path": str(path), "isCommitted": True, "crc32c": -1,
-        "fileSizeBytes": size, "segmentSizeBytes": size, "startPosition": 0, "endPosition": size,
-        "baseOffset": 0, "offsetShift": 0, "firstOffset": -1, "startOffset": 0,
-        "endOffset": 1 << 40, "limitOffset": 1 << 40, **fields,
-    }  # fmt: skip
+    return whole_slice(values | {"isCommitted": True, "baseOffset": 0, "offsetShift": 0}, path)
 
 
 @pytest.mark.parametrize("kind", LOGS)
@@ -60,7 +47,7 @@ def test_the_corpus_of_the_fuzzer(jvm: JvmSlices, tmp_path: Path, kind: str) -> 
     for seed in sorted((CORPUS / kind).iterdir()):
         for data in {seed.read_bytes(), sealed_log(seed.read_bytes())} - {b""}:
             path.write_bytes(data)
-            task = [whole_log(path, tmp_path)]
+            task = [whole_log(path)]
             answer = jvm.run(task)
             assert answer == slice_runner.run_task(task), seed.name
             answers.add(*answer)
@@ -103,9 +90,7 @@ def test_segments_that_an_index_cuts(jvm: JvmSlices, tmp_path: Path, seed: int) 
     """
     source = random.Random(seed)
     (values, *_) = tasks(read(source.choice(READABLE)))
-    folder = tmp_path / "t-0"
-    shutil.copytree(Path(values["path"]).parent, folder)
-    path = folder / Path(values["path"]).name
+    path = copied(values, tmp_path)
     data = path.read_bytes()
     is_damaged = seed % 8 < 4
     if is_damaged:
@@ -116,7 +101,7 @@ def test_segments_that_an_index_cuts(jvm: JvmSlices, tmp_path: Path, seed: int) 
     names = ("committedOnly", "aborted", "baseOffset", "limitOffset")
     cut = {"startPosition": start, "endPosition": max(end, start + 1)}
     task = [
-        whole_log(path, tmp_path)
+        whole_log(path)
         | {name: values[name] for name in names}
         | cut
         | {"startOffset": first, "endOffset": 1 << 40 if is_damaged else after + 1}

@@ -2,57 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.contracts import slice_runner
-from tests.fuzz.seal import sealed_log
+from tests.spark.golden_slices import GOLDEN, READABLE, copied, damaged, read, tasks, whole_slice
 from tests.spark.jvm_slices import JvmSlices
-from tests.support.project import PROJECT
 
 pytestmark = pytest.mark.spark
 
-PATHS = sorted(slice_runner.FOLDER.glob("*.json"))
 SEEDS = range(int(os.environ.get("KLOG_SLICE_SEEDS", "60")))
-
-
-@cache
-def read(path: Path) -> dict[str, Any]:
-    case: dict[str, Any] = json.loads(path.read_text())
-    return case
-
-
-def absolute(values: dict[str, Any]) -> dict[str, Any]:
-    """Return a slice with paths that any working directory finds."""
-    paths = {name: str(PROJECT / values[name]) for name in ("root", "path")}
-    return (
-        values | paths | {"indexPath": values["indexPath"] and str(PROJECT / values["indexPath"])}
-    )
-
-
-def tasks(case: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        slice_runner.with_identity(absolute(values)) if "each" not in values else values
-        for values in case["task"]
-    ]
-
-
-@pytest.fixture(scope="module")
-def jvm(spark: SparkSession) -> JvmSlices:
-    return JvmSlices(spark)
-
-
-GOLDEN = [path for path in PATHS if not read(path)["isPythonOnly"] and "run" not in path.stem]
-READABLE = [path for path in GOLDEN if "rows" in read(path)]
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
@@ -137,30 +102,11 @@ def test_jvm_opens_the_file_of_a_broker_that_was_planned(
 ) -> None:
     case = read(slice_runner.FOLDER / "raw_cut.json")
     (values,) = tasks(case)
-    folder = tmp_path / "t-0"
-    shutil.copytree(Path(values["path"]).parent, folder)
-    path = folder / Path(values["path"]).name
+    path = copied(values, tmp_path)
     task = [slice_runner.with_identity(values | {"root": str(tmp_path), "path": str(path)})]
     change(path)
     expected = {"rows": case["rows"]} if answer == "rows" else {"error": answer}
     assert jvm.run(task) == slice_runner.run_task(task) == expected
-
-
-def damaged(data: bytes, source: random.Random) -> bytes:
-    """Return bytes with a few changed; every second time with right checksums."""
-    out = bytearray(data)
-    for _ in range(source.choice((1, 1, 2, 5))):
-        at = source.randrange(len(out))
-        kind = source.random()
-        if kind < 0.5:
-            out[at] ^= 1 << source.randrange(8)
-        elif kind < 0.8:
-            out[at] = source.choice((0, 1, 0x7F, 0x80, 0xFF))
-        elif kind < 0.9:
-            del out[at : at + source.randrange(1, 9)]
-        else:
-            out[at:at] = source.randbytes(source.randrange(1, 9))
-    return sealed_log(bytes(out)) if source.random() < 0.6 else bytes(out)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -169,16 +115,7 @@ def test_jvm_takes_damaged_bytes_as_python_does(jvm: JvmSlices, tmp_path: Path, 
     source = random.Random(seed)
     case = read(source.choice(READABLE))
     (values, *_) = tasks(case)
-    folder = tmp_path / "t-0"
-    shutil.copytree(Path(values["path"]).parent, folder)
-    path = folder / Path(values["path"]).name
-    data = damaged(path.read_bytes(), source)
-    path.write_bytes(data)
-    slice_ = values | {
-        "root": str(tmp_path), "path": str(path), "crc32c": -1, "indexPath": "",
-        "fileSizeBytes": len(data) if values["isCommitted"] else -1,
-        "startPosition": 0, "endPosition": len(data), "segmentSizeBytes": len(data),
-        "firstOffset": -1, "startOffset": 0, "endOffset": 1 << 40, "limitOffset": 1 << 40,
-    }  # fmt: skip
-    task = [slice_runner.with_identity(slice_)]
+    path = copied(values, tmp_path)
+    path.write_bytes(damaged(path.read_bytes(), source))
+    task = [slice_runner.with_identity(whole_slice(values, path))]
     assert jvm.run(task) == slice_runner.run_task(task)
