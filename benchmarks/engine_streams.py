@@ -1,13 +1,12 @@
 """Stream a topic with the JVM engine: against Spark's Kafka connector and a Parquet file stream.
 
-The rule: each run has a checkpoint of its own. A backlog is read with `availableNow`, wall time
-from `load()` to the end of the query, in turns. A micro-batch of one row is Spark's own account
+The rule: each run has a checkpoint of its own. A backlog is read with `availableNow`, timed from
+`load()` to the end of the query, in turns. A micro-batch of one row is Spark's own account
 (`triggerExecution`) of a topic read one row at a time, the first ones left out.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count as numbers
 from pathlib import Path
@@ -16,12 +15,13 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from benchmarks.compared import KLOG, Action, compared
 from benchmarks.same_topic import SameTopic
 from benchmarks.spark_write import Result
 from benchmarks.stream_to_end import WARM_UP_BATCHES, micro_batch_ms, row_count, run_to_end
-from benchmarks.timing import Spread, Work, interleaved
+from benchmarks.timing import Spread
 
-KAFKA, KLOG, PARQUET = "Kafka connector", "klog", "Parquet files"
+KAFKA, PARQUET = "Kafka connector", "Parquet files"
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 _NUMBERS = numbers()
 """Each run gets a number, and by it folders of its own."""
@@ -31,13 +31,9 @@ def available_now(topic: SameTopic, rounds: int) -> Iterator[Result]:
     """Read a whole backlog into `noop`, then into Parquet files."""
     sources = _sources(topic, {}, lambda: _files(topic, topic.parquet_path))
     for sink in ("noop", "parquet"):
-        works = {name: _work(topic, source, sink) for name, source in sources.items()}
-        times = interleaved(works, rounds, time.perf_counter)
+        actions = {name: _action(topic, source, sink) for name, source in sources.items()}
         of = f"availableNow to {sink}, {topic.label}"
-        for name in works:
-            yield Result(f"{name}: wall", of, f"{times.median_seconds(name):.2f} s")
-        for peer in (KAFKA, PARQUET):
-            yield Result(f"{peer} / {KLOG}: wall", of, str(times.ratio(KLOG, peer)))
+        yield from compared(of, topic.count, actions, rounds)
 
 
 def micro_batches(topic: SameTopic, batches: int, rounds: int) -> Iterator[Result]:
@@ -82,14 +78,13 @@ def _files(topic: SameTopic, path: Path, options: Mapping[str, str] = NO_OPTIONS
     return reader.schema(topic.parquet().schema).load(str(path))
 
 
-def _work(topic: SameTopic, source: Callable[[], DataFrame], sink: str) -> Work:
-    def work() -> int:
+def _action(topic: SameTopic, source: Callable[[], DataFrame], sink: str) -> Action:
+    def action() -> None:
         seen = row_count(_run(topic, source(), sink))
         if seen != topic.count:
             raise RuntimeError(f"a stream gives {seen} rows of {topic.count}")
-        return topic.count
 
-    return work
+    return action
 
 
 def _run(topic: SameTopic, df: DataFrame, sink: str) -> StreamingQuery:

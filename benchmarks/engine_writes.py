@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame
 
 import klog
 from benchmarks import engine_write_streams
-from benchmarks.engines import KAFKA, KLOG, LONG, LONG_SHARE, PARQUET, Action, compared, session
+from benchmarks.compared import KLOG, Action, compared
+from benchmarks.engines import KAFKA, LONG, LONG_SHARE, PARQUET, session
 from benchmarks.logs import PARTITIONS
 from benchmarks.same_topic import PARQUET_CODECS
 from benchmarks.spark_write import BROKER, OLD_RECORDS, Result, cached, kafka_write

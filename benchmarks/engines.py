@@ -8,22 +8,18 @@ workers and the broker.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from statistics import median
 
 from pyspark.sql import DataFrame, SparkSession
 
 import klog
 from benchmarks import engine_streams
-from benchmarks.cpu import with_cpu
+from benchmarks.compared import KLOG, Action, compared
 from benchmarks.logs import PARTITIONS
 from benchmarks.same_topic import SameTopic, make_root, same_topic
 from benchmarks.spark_write import Result, session_builder
-from benchmarks.timing import Spread, Work, interleaved
 
-KAFKA, KLOG, ROOT, PARQUET = "Kafka connector", "klog", "klog root", "Parquet"
-Action = Callable[[], object]
+KAFKA, ROOT, PARQUET = "Kafka connector", "klog root", "Parquet"
 QUERIES: Mapping[str, Callable[[DataFrame], object]] = {
     "scan to noop": lambda df: df.write.format("noop").mode("overwrite").save(),
     "sum(length(value))": lambda df: df.selectExpr("sum(length(value))").collect(),
@@ -33,8 +29,6 @@ SHORT, LONG = 100, 1024
 LONG_SHARE = 10
 """The topic of 1 KiB values has so many times fewer records: it stays in the page cache."""
 TINY_RECORDS = 100
-CLOCK_SECONDS = 0.01
-"""The kernel counts CPU time in such steps."""
 MORE_ROUNDS = 3
 """Short queries are repeated so many times more often."""
 
@@ -129,27 +123,3 @@ def _compared(
     query: str, topic: SameTopic, actions: Mapping[str, Action], rounds: int
 ) -> Iterator[Result]:
     return compared(f"{query}, {topic.label}", topic.count, actions, rounds)
-
-
-def compared(of: str, count: int, actions: Mapping[str, Action], rounds: int) -> Iterator[Result]:
-    """Do the same with so many records in turns; compare each way of klog with each peer."""
-    cpu: dict[str, list[float]] = {name: [] for name in actions}
-    works = {name: with_cpu(_work(action, count), cpu[name]) for name, action in actions.items()}
-    times = interleaved(works, rounds, time.perf_counter)
-    for name in actions:
-        used = median(cpu[name][1:])
-        yield Result(name, of, f"{times.median_seconds(name):.2f} s, CPU {used:.2f} s")
-    for name in (name for name in actions if name.startswith(KLOG)):
-        for peer in (peer for peer in actions if not peer.startswith(KLOG)):
-            shares = zip(cpu[peer][1:], cpu[name][1:], strict=True)
-            ratios = Spread.of([theirs / max(mine, CLOCK_SECONDS) for theirs, mine in shares])
-            figure = f"{times.ratio(name, peer)}, CPU {ratios}"
-            yield Result(f"{peer} / {name}", of, figure)
-
-
-def _work(action: Action, count: int) -> Work:
-    def work() -> int:
-        action()
-        return count
-
-    return work

@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import klog
 from benchmarks import report
-from benchmarks.engines import KLOG, PARQUET, QUERIES, compared
+from benchmarks.compared import KLOG, compared
+from benchmarks.engines import PARQUET, QUERIES
 from benchmarks.logs import PARTITIONS
 from benchmarks.records import as_table, records
 from benchmarks.spark_write import Result, session_builder
