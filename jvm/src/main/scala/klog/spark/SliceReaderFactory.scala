@@ -1,5 +1,7 @@
 package klog.spark
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory}
@@ -71,7 +73,15 @@ private final class SlicePartitionReader(
 
   private def classified[T](part: => T): T =
     try part
-    catch { case exc: SliceError => throw stores.errorOf(exc.pythonClass, exc.sentence, exc) }
+    catch {
+      case exc: SliceError => throw stores.errorOf(exc.pythonClass, exc.sentence, exc)
+      case NonFatal(exc) if stores.showsSecret(exc) =>
+        throw stores.errorOf(
+          "KlogError",
+          s"${reader.slice.name}: ${reader.slice.path} cannot be read: $exc",
+          exc
+        )
+    }
 
   override def currentMetricsValues(): Array[CustomTaskMetric] = ReadMetrics.ofTasks.values(reader.counts)
 

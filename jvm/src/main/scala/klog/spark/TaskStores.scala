@@ -36,11 +36,14 @@ final case class TaskStores(
     * @param pythonClass
     *   the class of the error, in `klog.errors`
     */
-  def errorOf(pythonClass: String, sentence: String, cause: Throwable): RuntimeException = {
+  def errorOf(pythonClass: String, sentence: String, cause: Throwable): RuntimeException =
+    KlogPythonError.of(pythonClass, withoutSecrets(sentence), if (showsSecret(cause)) null else cause)
+
+  /** Returns whether the text of an error, or of its causes, has a secret. */
+  def showsSecret(error: Throwable): Boolean = {
     val trace = new StringWriter
-    cause.printStackTrace(new PrintWriter(trace, true))
-    val isShown = withoutSecrets(trace.toString) == trace.toString
-    KlogPythonError.of(pythonClass, withoutSecrets(sentence), if (isShown) cause else null)
+    error.printStackTrace(new PrintWriter(trace, true))
+    withoutSecrets(trace.toString) != trace.toString
   }
 
   /** Returns whether roots of these schemes can be read: those on local disk need no configuration. */

@@ -2,6 +2,8 @@ package klog.spark
 
 import java.io.IOException
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.types.StructType
 
@@ -46,6 +48,8 @@ final class TaskWork(
           s"a task cannot write: $reason. Check the root and its options",
           exc
         )
+      case NonFatal(exc) if stores.showsSecret(exc) =>
+        throw stores.errorOf("KlogError", s"a task cannot write: $exc", exc)
     }
 }
 

@@ -1,6 +1,8 @@
 package klog.store
 
-import org.apache.hadoop.conf.Configuration
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.{ConfigRedactor, Configuration}
 
 /** The options `storage.*` of a read, in the words of Hadoop's file systems.
   *
@@ -35,13 +37,14 @@ final case class StorageSettings(values: Map[String, String]) {
     configured
   }
 
-  /** Returns a text without the secrets of the options and of a configuration, and without those of URLs:
-    * passwords and queries, which may have tokens (as `klog.errors.without_passwords`).
+  /** Returns a text without the secrets of the options, of a configuration (as Hadoop names them, those of one
+    * bucket too) and of the environment, and without those of URLs: passwords and queries, which may have
+    * tokens (as `klog.errors.without_passwords`).
     */
   def withoutSecrets(text: String, configuration: Configuration): String =
-    SecretNames
-      .flatMap(name => values.get(name) ++ Option(configuration.get(S3Names(name))))
+    (SecretNames.flatMap(values.get) ++ secretsOf(configuration) ++ SecretVariables.flatMap(sys.env.get))
       .filter(_.nonEmpty)
+      .sortBy(-_.length)
       .foldLeft(text)(_.replace(_, "***"))
       .replaceAll(UserAndPassword, "***@")
       .replaceAll(Query, "$1***")
@@ -75,8 +78,17 @@ object StorageSettings {
     "path_style" -> PathStyle
   )
   private val SecretNames = Seq("secret_access_key", "session_token")
+  private val SecretVariables = Seq("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
   private val UserAndPassword = "(?<=://)[^/\\s]*:[^/\\s]*@"
   private val Query = "(://[^\\s\"<>?]*\\?)[\\w.~%-]+=[^\\s\"<>]*"
+
+  private def secretsOf(configuration: Configuration): Seq[String] = {
+    val redactor = new ConfigRedactor(configuration)
+    for {
+      name <- configuration.asScala.map(_.getKey).toSeq
+      value <- Option(configuration.get(name)) if redactor.redact(name, value) != value
+    } yield value
+  }
 
   /** Returns whether somebody has set a setting: it is not there by Hadoop's own defaults alone. */
   private def isSet(configuration: Configuration, name: String): Boolean =

@@ -18,43 +18,48 @@ class SecretsInErrorsSuite extends munit.FunSuite {
   import SecretsInErrorsSuite._
 
   private val message =
-    "GET https://canary1:canary2@server/a.log?token=canary3&b=canary3 failed, key canary4, token canary5"
-  private val hidden = "GET https://***@server/a.log?*** failed, key ***, token ***"
+    "GET https://canary1:canary2@server/a.log?token=canary3&b=canary3 failed, key canary4, token canary5, bucket canary6"
+  private val hidden = "GET https://***@server/a.log?*** failed, key ***, token ***, bucket ***"
 
-  private def stores(message: String): TaskStores = {
+  private def stores(message: String, failure: String): TaskStores = {
     val configuration = new Configuration
     configuration.set("fs.s3a.impl", classOf[FailingFileSystem].getName)
-    configuration.set("klog.test.failure", "open IOException")
+    configuration.set("klog.test.failure", s"open $failure")
     configuration.set("klog.test.message", message)
     configuration.set("fs.s3a.session.token", "canary5")
+    configuration.set("fs.s3a.bucket.orders.secret.key", "canary6")
     val settings = StorageSettings(Map("secret_access_key" -> "canary4"))
     TaskStores(settings, Some(new LocalBroadcast(new SerializableConfiguration(configuration))))
   }
 
-  private def readError(message: String): RuntimeException = {
+  private def readError(message: String, failure: String): RuntimeException = {
     val schema = new StructType().add("offset", LongType)
-    val factory = new SliceReaderFactory(schema, Long.MaxValue, Long.MinValue, stores(message))
-    val task = Map("value" -> List(sliceOf(s"s3://secrets-${message.length}/root").asJava).asJava).asJava
+    val factory = new SliceReaderFactory(schema, Long.MaxValue, Long.MinValue, stores(message, failure))
+    val root = s"s3://secrets-${message.length}-${failure.toLowerCase}/root"
+    val task = Map("value" -> List(sliceOf(root).asJava).asJava).asJava
     val reader = factory.createColumnarReader(new SliceInputPartition(new Pickler().dumps(task)))
     try intercept[RuntimeException](reader.next())
     finally reader.close()
   }
 
-  private def writeError(message: String): RuntimeException =
-    intercept[RuntimeException] {
-      new TaskWork("{}", new StructType, stores(message), false, 0).classified(throw new IOException(message))
+  private def writeError(message: String, failure: String): RuntimeException = intercept[RuntimeException] {
+    new TaskWork("{}", new StructType, stores(message, failure), false, 0).classified {
+      if (failure == "IOException") throw new IOException(message)
+      else throw new IllegalStateException(message)
     }
+  }
 
   for ((what, errorOf) <- Seq("read" -> readError _, "write" -> writeError _)) {
-    test(s"an error of a $what shows no secret, nor does its cause") {
-      val error = errorOf(message)
-      assert(error.getMessage.contains(hidden), error.getMessage)
-      assert(error.getMessage.contains("klog.errors.KlogError: "), error.getMessage)
-      assert(!traceOf(error).contains("canary"), traceOf(error))
-    }
+    for (failure <- Seq("IOException", "IllegalStateException"))
+      test(s"$failure of a $what shows no secret, nor does its cause") {
+        val error = errorOf(message, failure)
+        assert(error.getMessage.contains(hidden), error.getMessage)
+        assert(error.getMessage.contains("klog.errors.KlogError: "), error.getMessage)
+        assert(!traceOf(error).contains("canary"), traceOf(error))
+      }
 
     test(s"an error of a $what without a secret shows its cause") {
-      val error = errorOf("no such bucket")
+      val error = errorOf("no such bucket", "IOException")
       assert(error.getMessage.contains("no such bucket"), error.getMessage)
       assert(traceOf(error).contains("Caused by: java.io.IOException: no such bucket"), traceOf(error))
     }

@@ -40,6 +40,7 @@ final class FailingFileSystem extends FileSystem {
     val message = getConf.get("klog.test.message", "no")
     getConf.get("klog.test.failure", "").split(' ') match {
       case Array(`method`, "IOException") => throw new IOException(message)
+      case Array(`method`, "IllegalStateException") => throw new IllegalStateException(message)
       case Array(`method`, "NoSuchMethodError") => throw new NoSuchMethodError(message)
       case Array(`method`, "FileNotFoundException") => throw new FileNotFoundException(message)
       case Array(`method`, "InterruptedIOException") => throw new InterruptedIOException(message)
