@@ -62,7 +62,7 @@ def test_explain_names_the_engine(spark: SparkSession, root: Path) -> None:
     assert described(load(spark, root, engine="Python")).startswith("python (option engine)")
     spark.conf.set("spark.klog.engine", "python")
     try:
-        assert described(load(spark, root)).startswith("python (option engine)")
+        assert described(load(spark, root)).startswith("python (conf spark.klog.engine)")
         assert described(load(spark, root, engine="auto")).startswith("jvm, ")
     finally:
         spark.conf.unset("spark.klog.engine")

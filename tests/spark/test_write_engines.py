@@ -57,7 +57,7 @@ def test_explain_names_the_engine(spark: SparkSession, tmp_path: Path) -> None:
     try:
         assert "klog engine=jvm" in explain_insert(spark)
         spark.conf.set("spark.klog.engine", "python")
-        assert "klog engine=python (option engine)" in explain_insert(spark)
+        assert "klog engine=python (conf spark.klog.engine)" in explain_insert(spark)
         spark.conf.set("spark.klog.write.engine", "jvm")
         assert "klog engine=jvm" in explain_insert(spark)
     finally:

@@ -51,9 +51,12 @@ object Engine {
     }
   }
 
-  case object Python extends Engine {
+  /** @param setBy
+    *   what says so: the option or a conf
+    */
+  final case class Python(setBy: String) extends Engine {
     override def isPython(reason: String): Boolean = true
-    override def pythonWriteReason(reason: => String): String = "option engine"
+    override def pythonWriteReason(reason: => String): String = setBy
   }
 
   /** The engines of reads, and of writes if they have none of their own, that do not say one. */
@@ -73,7 +76,7 @@ object Engine {
     val conf = confs.find(SQLConf.get.contains).map(name => name -> SQLConf.get.getConfString(name))
     val (name, text) = option.orElse(conf).getOrElse(OptionName -> "auto")
     text.toLowerCase(Locale.ROOT) match {
-      case "python" => Python
+      case "python" => Python(if (option.isDefined) s"option $name" else s"conf $name")
       case "jvm" => Jvm
       case "auto" => Auto
       case word =>

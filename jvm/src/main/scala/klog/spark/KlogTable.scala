@@ -60,11 +60,14 @@ final class KlogTable(
     val source = if (entry.isDefined) KlogPythonBridge.newSource(dataSource, name) else dataSource
     val tableSchema = KlogPythonBridge.schemaOf(python)
     val planner = new PythonPlanner(source, name, tableSchema, options)
-    if (engine == Engine.Python && isStreaming) new PythonScanBuilder(planner.pythonStreamScan(columnsRead))
-    else if (engine == Engine.Python)
-      new PythonScanBuilder(KlogPythonBridge.scan(source, name, tableSchema, options))
-    else if (isStreaming) new StreamScanBuilder(planner, columnsRead, engine)
-    else new KlogScanBuilder(planner, columnsRead, engine)
+    engine match {
+      case Engine.Python(setBy) if isStreaming =>
+        new PythonScanBuilder(planner.pythonStreamScan(columnsRead), setBy)
+      case Engine.Python(setBy) =>
+        new PythonScanBuilder(KlogPythonBridge.scan(source, name, tableSchema, options), setBy)
+      case _ if isStreaming => new StreamScanBuilder(planner, columnsRead, engine)
+      case _ => new KlogScanBuilder(planner, columnsRead, engine)
+    }
   }
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
@@ -92,6 +95,6 @@ object KlogTable {
 }
 
 /** Leaves a scan to Python, and says so in EXPLAIN. */
-private final class PythonScanBuilder(scan: => Scan) extends ScanBuilder {
-  override def build(): Scan = new DescribedScan(scan, "engine=python (option engine)")
+private final class PythonScanBuilder(scan: => Scan, reason: String) extends ScanBuilder {
+  override def build(): Scan = new DescribedScan(scan, s"engine=python ($reason)")
 }
