@@ -43,7 +43,13 @@ object BatchShuffle {
     val topics = topic +: tasks.plan.deadLetterTopic.flatMap(tasks.plan.topics.get).toSeq
     val taskCount = math.min(rows.getNumPartitions, topic.partitions)
     val partitions = new PartitionsOfTopics(topics)
-    val ordered = new OrderedShuffle(batches, partitions, new BatchSerializer, taskCount)
+    val memoryBytes = tasks.plan.bufferBytes / 2
+    def shown(exc: Throwable) = exc match {
+      case _: StagingError => work.shown(exc)
+      case _ => exc
+    }
+    val ordered =
+      new OrderedShuffle(batches, partitions, new BatchSerializer, taskCount, memoryBytes, shown)
     tasks.onEnd(() => KlogRows.deleteShuffle(ordered))
     ordered.mapPartitions(_.flatMap { case (key, batch) => rowsOf(key, batch) })
   }
@@ -71,7 +77,7 @@ private final class PartitionsOfTopics(topics: Seq[TopicPlan]) extends Partition
   }
 }
 
-/** The batches of one task's rows. */
+/** The batches of one task's rows. Open ones may take half of `buffer.memory`, closed ones the rest. */
 private final class TaskBatches(work: TaskWork, task: Int, from: Iterator[InternalRow])
     extends Iterator[(BatchKey, EncodedBatch)] {
   private val columns = new RowColumns(work.schema)
@@ -100,7 +106,7 @@ private final class TaskBatches(work: TaskWork, task: Int, from: Iterator[Intern
     while (cut.isEmpty && from.hasNext) {
       columns.read(from.next(), row)
       work.classified(rows.add(row))
-      if (rows.memoryBytes > work.plan.bufferBytes) work.classified(rows.flush())
+      if (rows.memoryBytes > work.plan.bufferBytes / 2) work.classified(rows.flush())
     }
     if (cut.isEmpty) work.classified(rows.flush())
   }

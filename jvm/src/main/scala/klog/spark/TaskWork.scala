@@ -38,19 +38,17 @@ final class TaskWork(
   /** Does a part of the work; its errors become those that Python's tasks raise. */
   def classified[T](part: => T): T =
     try part
-    catch {
-      case exc: StagingError =>
-        throw stores.errorOf(exc.pythonClass, exc.sentence, exc)
-      case exc: IOException =>
-        val reason = StagingError.reason(exc)
-        throw stores.errorOf(
-          "KlogError",
-          s"a task cannot write: $reason. Check the root and its options",
-          exc
-        )
-      case NonFatal(exc) if stores.showsSecret(exc) =>
-        throw stores.errorOf("KlogError", s"a task cannot write: $exc", exc)
-    }
+    catch { case NonFatal(exc) => throw shown(exc) }
+
+  /** Returns an error as Python's tasks raise it. */
+  def shown(error: Throwable): Throwable = error match {
+    case exc: StagingError => stores.errorOf(exc.pythonClass, exc.sentence, exc)
+    case exc: IOException =>
+      val reason = StagingError.reason(exc)
+      stores.errorOf("KlogError", s"a task cannot write: $reason. Check the root and its options", exc)
+    case exc if stores.showsSecret(exc) => stores.errorOf("KlogError", s"a task cannot write: $exc", exc)
+    case exc => exc
+  }
 }
 
 /** Who writes, as the local properties of a task say it (`klog.connector.sink.spark_writers`). */

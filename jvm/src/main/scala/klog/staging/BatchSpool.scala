@@ -3,7 +3,7 @@ package klog.staging
 import java.io.IOException
 import java.nio.ByteBuffer
 import java.nio.channels.FileChannel
-import java.nio.file.{Files, StandardOpenOption}
+import java.nio.file.{Files, Path, Paths, StandardOpenOption}
 
 import scala.collection.mutable
 
@@ -12,13 +12,18 @@ final class SpooledBatch private[staging] (private[staging] var data: Array[Byte
   private[staging] var position: Long = 0
 }
 
-/** Encoded batches that wait until their segment is closed: in memory, or on disk.
+/** Encoded batches that wait, in memory or on disk, until their segment is closed or their task has ended.
   *
   * The rule: rows arrive for all partitions in turn, and a file that is open on a store takes memory. Batches that do
   * not fit into memory go to one temporary file on the local disk, which has no name and disappears with
   * the process. Its space is used again when all batches in it have been taken.
+  *
+  * @param folder
+  *   the directory of that file
+  * @param setting
+  *   what names another one
   */
-final class BatchSpool extends AutoCloseable {
+final class BatchSpool(folder: Path, setting: String) extends AutoCloseable {
   private val inMemory = mutable.LinkedHashSet.empty[SpooledBatch]
   private var file: Option[FileChannel] = None
   private var fileEnd = 0L
@@ -63,7 +68,7 @@ final class BatchSpool extends AutoCloseable {
   override def close(): Unit = file.foreach(_.close())
 
   private def open(): FileChannel = {
-    val path = Files.createTempFile("klog-", ".batches")
+    val path = Files.createTempFile(folder, "klog-", ".batches")
     try {
       val channel = FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)
       file = Some(channel)
@@ -93,11 +98,17 @@ final class BatchSpool extends AutoCloseable {
     try work
     catch {
       case exc: IOException =>
-        val folder = System.getProperty("java.io.tmpdir")
         throw StagingError.failed(
-          s"batches cannot wait in a temporary file in $folder: ${StagingError.reason(exc)}. Free some space there, name " +
-            "another directory with -Djava.io.tmpdir, or raise buffer.memory",
+          s"batches cannot wait in a temporary file in $folder: ${StagingError.reason(exc)}. Free some space there, " +
+            s"name another directory with $setting, or raise buffer.memory",
           exc
         )
     }
+}
+
+object BatchSpool {
+
+  /** Returns a spool with its file where Java's temporary files are. */
+  def ofJava(): BatchSpool =
+    new BatchSpool(Paths.get(System.getProperty("java.io.tmpdir")), "-Djava.io.tmpdir")
 }

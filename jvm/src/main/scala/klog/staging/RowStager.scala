@@ -11,7 +11,7 @@ final class RowStager(
     task: TaskAttempt,
     files: StagedFiles
 ) extends StagingTask[RowToWrite] {
-  private val spool = new BatchSpool
+  private val spool = BatchSpool.ofJava()
   private val stager =
     new TaskStager(plan, writer, task, files, file => new SpooledLog(files.create(file), spool))
   private val rows = new TaskRows(plan, writer, task, leavesPartial = false, stager.add)

@@ -2,7 +2,7 @@ package klog.store
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.conf.{ConfigRedactor, Configuration}
+import org.apache.hadoop.conf.Configuration
 
 /** The options `storage.*` of a read, in the words of Hadoop's file systems.
   *
@@ -37,9 +37,9 @@ final case class StorageSettings(values: Map[String, String]) {
     configured
   }
 
-  /** Returns a text without the secrets of the options, of a configuration (as Hadoop names them, those of one
-    * bucket too) and of the environment, and without those of URLs: passwords and queries, which may have
-    * tokens (as `klog.errors.without_passwords`).
+  /** Returns a text without the secrets of the options, of a configuration (those of one bucket too) and of
+    * the environment, and without those of URLs: passwords and queries, which may have tokens (as
+    * `klog.errors.without_passwords`).
     */
   def withoutSecrets(text: String, configuration: Configuration): String =
     (SecretNames.flatMap(values.get) ++ secretsOf(configuration) ++ SecretVariables.flatMap(sys.env.get))
@@ -78,17 +78,13 @@ object StorageSettings {
     "path_style" -> PathStyle
   )
   private val SecretNames = Seq("secret_access_key", "session_token")
+  private val SecretSettings = "fs\\.s3a\\.(.*\\.)?(secret\\.key|session\\.token|encryption\\.key)"
   private val SecretVariables = Seq("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
   private val UserAndPassword = "(?<=://)[^/\\s]*:[^/\\s]*@"
   private val Query = "(://[^\\s\"<>?]*\\?)[\\w.~%-]+=[^\\s\"<>]*"
 
-  private def secretsOf(configuration: Configuration): Seq[String] = {
-    val redactor = new ConfigRedactor(configuration)
-    for {
-      name <- configuration.asScala.map(_.getKey).toSeq
-      value <- Option(configuration.get(name)) if redactor.redact(name, value) != value
-    } yield value
-  }
+  private def secretsOf(configuration: Configuration): Seq[String] =
+    configuration.asScala.map(_.getKey).toSeq.filter(_.matches(SecretSettings)).map(configuration.get)
 
   /** Returns whether somebody has set a setting: it is not there by Hadoop's own defaults alone. */
   private def isSet(configuration: Configuration, name: String): Boolean =

@@ -41,7 +41,14 @@ object MissingClassesSuite {
     "api.python.PythonWorkerUtils$",
     "api.python.SpecialLengths$",
     "rdd.ShuffledRDDPartition",
+    "scheduler.MapStatus",
+    "serializer.SerializerManager",
+    "shuffle.BlockStoreShuffleReader",
+    "shuffle.IndexShuffleBlockResolver",
     "shuffle.ShuffleManager",
+    "shuffle.ShuffleWriteProcessor",
+    "shuffle.sort.SortShuffleManager",
+    "shuffle.sort.io.LocalDiskShuffleMapOutputWriter",
     "sql.catalyst.analysis.NamedRelation",
     "sql.catalyst.analysis.ResolvedTable",
     "sql.catalyst.catalog.SessionCatalog",
@@ -67,7 +74,10 @@ object MissingClassesSuite {
     "sql.execution.datasources.v2.python.PythonTable",
     "sql.execution.python.streaming.PythonStreamingSourceRunner",
     "sql.execution.streaming.sources.MicroBatchWrite",
-    "sql.internal.connector.SupportsStreamingUpdateAsAppend"
+    "sql.internal.connector.SupportsStreamingUpdateAsAppend",
+    "storage.BlockManager",
+    "storage.DiskBlockManager",
+    "storage.TimeTrackingOutputStream"
   )
 
   /** Returns whether klog adds something to a session of a Spark without a class. */

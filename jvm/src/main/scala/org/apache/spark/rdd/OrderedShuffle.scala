@@ -1,14 +1,11 @@
 package org.apache.spark.rdd
 
-import java.lang.invoke.{MethodHandles, MethodType}
-
 import scala.collection.mutable.ArrayBuffer
 import scala.reflect.ClassTag
 
 import org.apache.spark._
-import org.apache.spark.executor.TaskMetrics
 import org.apache.spark.serializer.Serializer
-import org.apache.spark.shuffle.{ShuffleHandle, ShuffleManager, ShuffleReadMetricsReporter}
+import org.apache.spark.shuffle.PlainShuffle
 import org.apache.spark.shuffle.checksum.RowBasedChecksum
 import org.apache.spark.util.collection.ExternalSorter
 
@@ -23,6 +20,10 @@ import org.apache.spark.util.collection.ExternalSorter
   *
   * @param taskCount
   *   how many tasks read: task `i` reads partition `i` and each `taskCount`-th after it
+  * @param memoryBytes
+  *   how much of what a task writes it keeps in memory
+  * @param shown
+  *   makes an error of a task that writes what users see
   * @param groupBytes
   *   how much is read together, as far as Spark knows the sizes
   */
@@ -31,11 +32,13 @@ final class OrderedShuffle[K: ClassTag: Ordering, V: ClassTag](
     partitioner: Partitioner,
     serializer: Serializer,
     taskCount: Int,
+    memoryBytes: Long,
+    shown: Throwable => Throwable,
     groupBytes: Long = OrderedShuffle.GroupBytes
 ) extends RDD[(K, V)](rows.sparkContext, Nil) {
 
   override protected def getDependencies: Seq[Dependency[_]] =
-    new ShuffledRDD[K, V, V](rows, partitioner).setSerializer(serializer).dependencies
+    Seq(PlainShuffle.of(rows, partitioner, serializer, memoryBytes, shown))
 
   override protected def getPartitions: Array[Partition] =
     Array.tabulate(taskCount)(number => new ShuffledRDDPartition(number))
@@ -69,18 +72,16 @@ final class OrderedShuffle[K: ClassTag: Ordering, V: ClassTag](
 
   /** Reads what some tasks wrote. One task's values are in order already. */
   private def read(reduceId: Int, first: Int, end: Int, context: TaskContext): Iterator[(K, V)] = {
-    val metrics = context.taskMetrics().createTempShuffleReadMetrics()
-    val reader = SparkEnv.get.shuffleManager
-      .getReader[K, V](dependency.shuffleHandle, first, end, reduceId, reduceId + 1, context, metrics)
+    val read = PlainShuffle.read(dependency, first, end, reduceId, context)
     val pairs =
-      if (end - first == 1) reader.read()
+      if (end - first == 1) read
       else
         new ExternalSorter[K, V, V](
           context,
           ordering = Some(implicitly[Ordering[K]]),
           serializer = serializer
         )
-          .insertAllAndUpdateMetrics(reader.read())
+          .insertAllAndUpdateMetrics(read)
     pairs.map(pair => (pair._1, pair._2))
   }
 }
@@ -112,21 +113,10 @@ object OrderedShuffle {
 
   /** Throws if this Spark lacks something that is used here. */
   def probe(): Unit = {
-    val number = Integer.TYPE
-    classOf[MapOutputTracker].getMethod("getMapSizesByExecutorId", Seq.fill(5)(number): _*)
+    PlainShuffle.probe()
     classOf[MapOutputTrackerMaster]
-      .getMethod("getPreferredLocationsForShuffle", classOf[ShuffleDependency[_, _, _]], number)
-    classOf[TaskMetrics].getMethod("createTempShuffleReadMetrics")
-    // `getMethod` would load the classes of all methods of SparkEnv, which pip's Spark 4.3 does not have.
-    for (result <- Seq(classOf[ShuffleManager], classOf[MapOutputTracker])) {
-      val name = result.getSimpleName
-      val getter = name.take(1).toLowerCase + name.drop(1)
-      MethodHandles.lookup.findVirtual(classOf[SparkEnv], getter, MethodType.methodType(result))
-    }
-    val (handle, reporter) = (classOf[ShuffleHandle], classOf[ShuffleReadMetricsReporter])
-    val range = Seq.fill(4)(number)
-    classOf[ShuffleManager].getMethod("getReader", handle +: range :+ classOf[TaskContext] :+ reporter: _*)
-    classOf[ShuffledRDDPartition].getConstructor(number)
+      .getMethod("getPreferredLocationsForShuffle", classOf[ShuffleDependency[_, _, _]], Integer.TYPE)
+    classOf[ShuffledRDDPartition].getConstructor(Integer.TYPE)
     val option = classOf[Option[_]]
     val sorted = Seq(classOf[TaskContext], option, option, option, classOf[Serializer])
     classOf[ExternalSorter[_, _, _]].getConstructor(sorted :+ classOf[Array[RowBasedChecksum]]: _*)

@@ -2,7 +2,7 @@ package org.apache.spark.rdd
 
 import munit.FunSuite
 import org.apache.spark.{HashPartitioner, SparkConf, SparkContext}
-import org.apache.spark.serializer.JavaSerializer
+import org.apache.spark.shuffle.SelfContainedSerializer
 
 /** Values come in the order of the tasks that wrote them, however Spark has kept and fetched them. */
 class OrderedShuffleSuite extends FunSuite {
@@ -26,13 +26,23 @@ class OrderedShuffleSuite extends FunSuite {
   }
 
   /** Keys are the task and a number within it; a task without values lies between others. */
-  for ((partitions, groupBytes) <- Seq((3, 0L), (3, MiB), (250, 0L), (250, 2000L)))
-    test(s"$partitions partitions, and $groupBytes bytes at a time") {
+  for {
+    (partitions, groupBytes, files) <- Seq(
+      (3, 0L, "plain"),
+      (3, MiB, "plain"),
+      (250, 0L, "plain"),
+      (250, 2000L, "plain"),
+      (3, 0L, "encrypted"),
+      (250, 2000L, "encrypted")
+    )
+  }
+    test(s"$partitions partitions, $groupBytes bytes at a time, $files files") {
       val conf = new SparkConf()
         .setMaster("local[2]")
         .setAppName("ordered")
         .set("spark.ui.enabled", "false")
         .set("spark.driver.host", "127.0.0.1")
+        .set("spark.io.encryption.enabled", (files == "encrypted").toString)
         .set("spark.shuffle.spill.numElementsForceSpillThreshold", "700")
       val context = new SparkContext(conf)
       try {
@@ -43,8 +53,11 @@ class OrderedShuffleSuite extends FunSuite {
         val byValue = new HashPartitioner(partitions) {
           override def getPartition(key: Any): Int = key.asInstanceOf[(Int, Int)]._2 % partitions
         }
-        val serializer = new JavaSerializer(conf)
-        val read = new OrderedShuffle(rows, byValue, serializer, readers, groupBytes).glom().collect()
+        val serializer = new SelfContainedSerializer
+        val read =
+          new OrderedShuffle(rows, byValue, serializer, readers, memoryBytes = 1000, identity, groupBytes)
+            .glom()
+            .collect()
         val expected =
           for (reader <- 0 until readers) yield for {
             value <- reader until partitions by readers

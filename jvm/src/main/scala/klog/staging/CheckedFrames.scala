@@ -1,0 +1,83 @@
+package klog.staging
+
+import java.io.{ByteArrayOutputStream, InputStream, IOException}
+import java.nio.ByteBuffer
+import java.util.zip.CRC32C
+
+/** Reads the bytes of frames, each after its CRC has been checked.
+  *
+  * {{{
+  * frame   length int32 | CRC-32C int32 | bytes
+  * }}}
+  *
+  * The rule: damaged bytes, and an end within a frame, are an `IOException` before any byte of the frame is
+  * given out.
+  */
+final class CheckedFrames(in: InputStream) extends InputStream {
+  import CheckedFrames._
+
+  private var frame = Array.emptyByteArray
+  private var at = 0
+
+  override def read(): Int =
+    if (isReady) {
+      at += 1
+      frame(at - 1) & 0xff
+    } else -1
+
+  override def read(into: Array[Byte], start: Int, size: Int): Int =
+    if (size == 0) 0
+    else if (isReady) {
+      val count = math.min(size, frame.length - at)
+      System.arraycopy(frame, at, into, start, count)
+      at += count
+      count
+    } else -1
+
+  override def close(): Unit = in.close()
+
+  private def isReady: Boolean = {
+    while (at == frame.length && next()) {}
+    at < frame.length
+  }
+
+  /** Reads a frame; false at the end. */
+  private def next(): Boolean = {
+    val header = in.readNBytes(HeaderBytes)
+    header.nonEmpty && {
+      if (header.length < HeaderBytes) throw damaged("they end early")
+      val (length, crc) = (ByteBuffer.wrap(header).getInt, ByteBuffer.wrap(header).getInt(4))
+      if (length < 0) throw damaged(s"a frame of $length bytes")
+      frame = in.readNBytes(length)
+      at = 0
+      if (frame.length < length) throw damaged("they end early")
+      if (crcOf(frame, 0) != crc) throw damaged("a frame has another CRC")
+      true
+    }
+  }
+}
+
+object CheckedFrames {
+  private val HeaderBytes = 8
+
+  /** Begins a frame; its bytes are written after that. */
+  def begin(bytes: ByteArrayOutputStream): Unit = {
+    bytes.reset()
+    bytes.write(new Array[Byte](HeaderBytes), 0, HeaderBytes)
+  }
+
+  /** Returns the frame. */
+  def end(bytes: ByteArrayOutputStream): Array[Byte] = {
+    val frame = bytes.toByteArray
+    ByteBuffer.wrap(frame).putInt(frame.length - HeaderBytes).putInt(crcOf(frame, HeaderBytes))
+    frame
+  }
+
+  private def crcOf(bytes: Array[Byte], start: Int): Int = {
+    val crc = new CRC32C
+    crc.update(bytes, start, bytes.length - start)
+    crc.getValue.toInt
+  }
+
+  private def damaged(reason: String) = new IOException(s"the bytes of a shuffle are damaged: $reason")
+}
