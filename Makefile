@@ -43,10 +43,10 @@ SUITES = $(WITH_JAVA) $(BIN)/python -m tools.run_suites
 
 .PHONY: help env jar scala scala-format demo test ci full unit spark kafka stores slow package coverage \
 	lint types format corpus golden options command-line migrating fuzz fuzz-keep simulate bench \
-	bench-tiny smoke-min spark-next pyfiles wheel clean
+	bench-tiny bench-tiny-all smoke-min spark-next pyfiles wheel clean
 
 help: ## List every task
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 env: $(READY) ## Make .venv from uv.lock, with a Java where the machine has none
 
@@ -129,6 +129,8 @@ bench: jar ## Benchmarks, with the ratios to Parquet and to other decoders
 
 bench-tiny: jar ## The same at a tiny size, so that they cannot rot
 	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny
+
+bench-tiny-all: bench-tiny ## Also those that start a broker or many processes
 	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny --only compact-many --only less --only imports --only first-query
 	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny --only lookups --only streams
 

@@ -343,7 +343,7 @@ def test_reading_less_at_a_tiny_size(capsys: pytest.CaptureFixture[str], tmp_pat
     assert reading_less.count(tmp_path) == reading_less.scan(tmp_path, "offset") == 400
 
 
-@pytest.mark.full  # `make bench-tiny` runs it in CI.
+@pytest.mark.full  # `make bench-tiny-all` runs it too
 def test_imports_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--tiny", "--only", "imports"])
     output = capsys.readouterr().out

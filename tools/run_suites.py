@@ -77,7 +77,7 @@ FULL: Sequence[Lane] = (
         ("make", "fuzz"),
         ("make", "spark-next"),
     ],
-    [("pytest", ON_KAFKA), ("make", "scala"), ("make", "bench-tiny")],
+    [("pytest", ON_KAFKA), ("make", "scala"), ("make", "bench-tiny-all")],
     [("make", "lint"), ("make", "types"), ("pytest", UNIT), ("pytest", SLOW)],
 )
 SLOWEST = 15
