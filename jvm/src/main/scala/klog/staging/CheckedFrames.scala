@@ -4,6 +4,8 @@ import java.io.{ByteArrayOutputStream, InputStream, IOException}
 import java.nio.ByteBuffer
 import java.util.zip.CRC32C
 
+import klog.logformat.BatchLimits
+
 /** Reads the bytes of frames, each after its CRC has been checked.
   *
   * {{{
@@ -18,6 +20,7 @@ final class CheckedFrames(in: InputStream) extends InputStream {
 
   private var frame = Array.emptyByteArray
   private var at = 0
+  private var end = 0
 
   override def read(): Int =
     if (isReady) {
@@ -28,7 +31,7 @@ final class CheckedFrames(in: InputStream) extends InputStream {
   override def read(into: Array[Byte], start: Int, size: Int): Int =
     if (size == 0) 0
     else if (isReady) {
-      val count = math.min(size, frame.length - at)
+      val count = math.min(size, end - at)
       System.arraycopy(frame, at, into, start, count)
       at += count
       count
@@ -37,8 +40,8 @@ final class CheckedFrames(in: InputStream) extends InputStream {
   override def close(): Unit = in.close()
 
   private def isReady: Boolean = {
-    while (at == frame.length && next()) {}
-    at < frame.length
+    while (at == end && next()) {}
+    at < end
   }
 
   /** Reads a frame; false at the end. */
@@ -47,11 +50,12 @@ final class CheckedFrames(in: InputStream) extends InputStream {
     header.nonEmpty && {
       if (header.length < HeaderBytes) throw damaged("they end early")
       val (length, crc) = (ByteBuffer.wrap(header).getInt, ByteBuffer.wrap(header).getInt(4))
-      if (length < 0) throw damaged(s"a frame of $length bytes")
-      frame = in.readNBytes(length)
+      if (length < 0 || length > MaxFrameBytes) throw damaged(s"a frame of $length bytes")
+      if (frame.length < length) frame = new Array[Byte](length)
+      if (in.readNBytes(frame, 0, length) < length) throw damaged("they end early")
+      if (crcOf(frame, 0, length) != crc) throw damaged("a frame has another CRC")
       at = 0
-      if (frame.length < length) throw damaged("they end early")
-      if (crcOf(frame, 0) != crc) throw damaged("a frame has another CRC")
+      end = length
       true
     }
   }
@@ -59,6 +63,9 @@ final class CheckedFrames(in: InputStream) extends InputStream {
 
 object CheckedFrames {
   private val HeaderBytes = 8
+
+  /** A batch that does not compress, with its key. */
+  private val MaxFrameBytes = BatchLimits.MaxBatchBytes / 8 * 9 + (1 << 20)
 
   /** Begins a frame; its bytes are written after that. */
   def begin(bytes: ByteArrayOutputStream): Unit = {
@@ -69,13 +76,13 @@ object CheckedFrames {
   /** Returns the frame. */
   def end(bytes: ByteArrayOutputStream): Array[Byte] = {
     val frame = bytes.toByteArray
-    ByteBuffer.wrap(frame).putInt(frame.length - HeaderBytes).putInt(crcOf(frame, HeaderBytes))
+    ByteBuffer.wrap(frame).putInt(frame.length - HeaderBytes).putInt(crcOf(frame, HeaderBytes, frame.length))
     frame
   }
 
-  private def crcOf(bytes: Array[Byte], start: Int): Int = {
+  private def crcOf(bytes: Array[Byte], start: Int, end: Int): Int = {
     val crc = new CRC32C
-    crc.update(bytes, start, bytes.length - start)
+    crc.update(bytes, start, end - start)
     crc.getValue.toInt
   }
 
