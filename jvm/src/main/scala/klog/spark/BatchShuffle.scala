@@ -44,12 +44,12 @@ object BatchShuffle {
     val taskCount = math.min(rows.getNumPartitions, topic.partitions)
     val partitions = new PartitionsOfTopics(topics)
     val memoryBytes = tasks.plan.bufferBytes / 2
-    def shown(exc: Throwable) = exc match {
-      case _: StagingError => work.shown(exc)
+    def translate(exc: Throwable) = exc match {
+      case _: StagingError => work.translate(exc)
       case _ => exc
     }
     val ordered =
-      new OrderedShuffle(batches, partitions, new BatchSerializer, taskCount, memoryBytes, shown)
+      new OrderedShuffle(batches, partitions, new BatchSerializer, taskCount, memoryBytes, translate)
     tasks.onEnd(() => KlogRows.deleteShuffle(ordered))
     ordered.mapPartitions(_.flatMap { case (key, batch) => rowsOf(key, batch) })
   }

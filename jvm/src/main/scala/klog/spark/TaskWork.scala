@@ -38,10 +38,10 @@ final class TaskWork(
   /** Does a part of the work; its errors become those that Python's tasks raise. */
   def classified[T](part: => T): T =
     try part
-    catch { case NonFatal(exc) => throw shown(exc) }
+    catch { case NonFatal(exc) => throw translate(exc) }
 
   /** Returns an error as Python's tasks raise it. */
-  def shown(error: Throwable): Throwable = error match {
+  def translate(error: Throwable): Throwable = error match {
     case exc: StagingError => stores.errorOf(exc.pythonClass, exc.sentence, exc)
     case exc: IOException =>
       val reason = StagingError.reason(exc)

@@ -99,8 +99,8 @@ final class BatchSpool(folder: Path, setting: String) extends AutoCloseable {
     catch {
       case exc: IOException =>
         throw StagingError.failed(
-          s"batches cannot wait in a temporary file in $folder: ${StagingError.reason(exc)}. Free some space there, " +
-            s"name another directory with $setting, or raise buffer.memory",
+          s"batches cannot wait in a temporary file in $folder: ${StagingError.reason(exc)}. Free some space " +
+            s"there, name another directory with $setting, or raise buffer.memory",
           exc
         )
     }

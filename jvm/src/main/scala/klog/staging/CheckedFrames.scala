@@ -10,10 +10,11 @@ import klog.logformat.BatchLimits
   *
   * {{{
   * frame   length int32 | CRC-32C int32 | bytes
+  * end     -1 int32 | frames before it int32
   * }}}
   *
-  * The rule: damaged bytes, and an end within a frame, are an `IOException` before any byte of the frame is
-  * given out.
+  * The rule: damaged bytes, and an end that is not marked, are an `IOException` before any byte of the frame
+  * is given out.
   */
 final class CheckedFrames(in: InputStream) extends InputStream {
   import CheckedFrames._
@@ -21,6 +22,8 @@ final class CheckedFrames(in: InputStream) extends InputStream {
   private var frame = Array.emptyByteArray
   private var at = 0
   private var end = 0
+  private var frameCount = 0
+  private var isComplete = false
 
   override def read(): Int =
     if (isReady) {
@@ -40,29 +43,37 @@ final class CheckedFrames(in: InputStream) extends InputStream {
   override def close(): Unit = in.close()
 
   private def isReady: Boolean = {
-    while (at == end && next()) {}
+    if (at == end && !isComplete) next()
     at < end
   }
 
-  /** Reads a frame; false at the end. */
-  private def next(): Boolean = {
+  /** Reads a frame, or the mark of the end. */
+  private def next(): Unit = {
     val header = in.readNBytes(HeaderBytes)
-    header.nonEmpty && {
-      if (header.length < HeaderBytes) throw damaged("they end early")
-      val (length, crc) = (ByteBuffer.wrap(header).getInt, ByteBuffer.wrap(header).getInt(4))
-      if (length < 0 || length > MaxFrameBytes) throw damaged(s"a frame of $length bytes")
-      if (frame.length < length) frame = new Array[Byte](length)
-      if (in.readNBytes(frame, 0, length) < length) throw damaged("they end early")
-      if (crcOf(frame, 0, length) != crc) throw damaged("a frame has another CRC")
-      at = 0
-      end = length
-      true
+    if (header.length < HeaderBytes) throw damaged("they end early")
+    val (length, check) = (ByteBuffer.wrap(header).getInt, ByteBuffer.wrap(header).getInt(4))
+    if (length == EndMark) {
+      if (check != frameCount) throw damaged(s"$frameCount frames instead of $check")
+      isComplete = true
+    } else {
+      readFrame(length, check)
+      frameCount += 1
     }
+  }
+
+  private def readFrame(length: Int, crc: Int): Unit = {
+    if (length <= 0 || length > MaxFrameBytes) throw damaged(s"a frame of $length bytes")
+    if (frame.length < length) frame = new Array[Byte](length)
+    if (in.readNBytes(frame, 0, length) < length) throw damaged("they end early")
+    if (crcOf(frame, 0, length) != crc) throw damaged("a frame has another CRC")
+    at = 0
+    end = length
   }
 }
 
 object CheckedFrames {
   private val HeaderBytes = 8
+  private val EndMark = -1
 
   /** A batch that does not compress, with its key. */
   private val MaxFrameBytes = BatchLimits.MaxBatchBytes / 8 * 9 + (1 << 20)
@@ -80,11 +91,18 @@ object CheckedFrames {
     frame
   }
 
+  /** Returns the mark of the end, after so many frames. */
+  def endMark(frameCount: Int): Array[Byte] =
+    ByteBuffer.allocate(HeaderBytes).putInt(EndMark).putInt(frameCount).array
+
   private def crcOf(bytes: Array[Byte], start: Int, end: Int): Int = {
     val crc = new CRC32C
     crc.update(bytes, start, end - start)
     crc.getValue.toInt
   }
 
-  private def damaged(reason: String) = new IOException(s"the bytes of a shuffle are damaged: $reason")
+  private def damaged(reason: String) = new IOException(
+    s"Spark's shuffle has damaged the batches of this write: $reason. Check the local disks of the executors, " +
+      "or set distributionMode=none"
+  )
 }

@@ -78,7 +78,8 @@ object StorageSettings {
     "path_style" -> PathStyle
   )
   private val SecretNames = Seq("secret_access_key", "session_token")
-  private val SecretSettings = "fs\\.s3a\\.(.*\\.)?(secret\\.key|session\\.token|encryption\\.key)"
+  private val SecretSettings =
+    "fs\\.s3a\\.(.*\\.)?(secret\\.key|session\\.token|([^.]*-)?encryption\\.key|proxy\\.password)"
   private val SecretVariables = Seq("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
   private val UserAndPassword = "(?<=://)[^/\\s]*:[^/\\s]*@"
   private val Query = "(://[^\\s\"<>?]*\\?)[\\w.~%-]+=[^\\s\"<>]*"

@@ -22,8 +22,8 @@ import org.apache.spark.util.collection.ExternalSorter
   *   how many tasks read: task `i` reads partition `i` and each `taskCount`-th after it
   * @param memoryBytes
   *   how much of what a task writes it keeps in memory
-  * @param shown
-  *   makes an error of a task that writes what users see
+  * @param translate
+  *   returns an error of a task that writes as users see it
   * @param groupBytes
   *   how much is read together, as far as Spark knows the sizes
   */
@@ -33,12 +33,12 @@ final class OrderedShuffle[K: ClassTag: Ordering, V: ClassTag](
     serializer: Serializer,
     taskCount: Int,
     memoryBytes: Long,
-    shown: Throwable => Throwable,
+    translate: Throwable => Throwable,
     groupBytes: Long = OrderedShuffle.GroupBytes
 ) extends RDD[(K, V)](rows.sparkContext, Nil) {
 
   override protected def getDependencies: Seq[Dependency[_]] =
-    Seq(PlainShuffle.of(rows, partitioner, serializer, memoryBytes, shown))
+    Seq(PlainShuffle.of(rows, partitioner, serializer, memoryBytes, translate))
 
   override protected def getPartitions: Array[Partition] =
     Array.tabulate(taskCount)(number => new ShuffledRDDPartition(number))

@@ -47,28 +47,33 @@ object PlainShuffle {
     *   the bytes of a pair must mean the same wherever in a stream they lie
     * @param memoryBytes
     *   how much of what a task writes it keeps in memory, until it has all
-    * @param shown
-    *   makes an error of a task what users see
+    * @param translate
+    *   returns an error of a task as users see it
     */
   def of[K: ClassTag, V: ClassTag](
       rows: RDD[(K, V)],
       partitioner: Partitioner,
       serializer: Serializer,
       memoryBytes: Long,
-      shown: Throwable => Throwable
+      translate: Throwable => Throwable
   ): ShuffleDependency[K, V, V] = {
-    val writer = new PlainWriter(memoryBytes, shown)
+    // Spark makes a writer of another kind for them, which takes memory that is freed at its end.
+    require(
+      !serializer.supportsRelocationOfSerializedObjects,
+      "the serializer says that Spark may sort its bytes"
+    )
+    val writer = new PlainWriter(memoryBytes, translate)
     val shuffle = new ShuffleDependency[K, V, V](rows, partitioner, serializer, None, None, false, writer)
     // Blocks that Spark pushes to other hosts have lost the order of the tasks.
     shuffle.setShuffleMergeAllowed(false)
     shuffle
   }
 
-  /** Returns what some tasks wrote for a partition: those from `first` on, before `end`. */
+  /** Returns what some tasks wrote for a partition: those from `startMapIndex` on, before `endMapIndex`. */
   def read[K, V](
       shuffle: ShuffleDependency[K, V, V],
-      first: Int,
-      end: Int,
+      startMapIndex: Int,
+      endMapIndex: Int,
       reduceId: Int,
       context: TaskContext
   ): Iterator[Product2[K, V]] = {
@@ -76,15 +81,17 @@ object PlainShuffle {
     val metrics = context.taskMetrics().createTempShuffleReadMetrics()
     val reader = files match {
       case None =>
-        env.shuffleManager.getReader[K, V](handle, first, end, reduceId, reduceId + 1, context, metrics)
+        env.shuffleManager
+          .getReader[K, V](handle, startMapIndex, endMapIndex, reduceId, reduceId + 1, context, metrics)
       case Some(_) =>
         val tracker = env.mapOutputTracker
         new BlockStoreShuffleReader[K, V](
           handle.asInstanceOf[BaseShuffleHandle[K, _, V]],
-          tracker.getMapSizesByExecutorId(shuffle.shuffleId, first, end, reduceId, reduceId + 1),
+          tracker
+            .getMapSizesByExecutorId(shuffle.shuffleId, startMapIndex, endMapIndex, reduceId, reduceId + 1),
           context,
           metrics,
-          checking,
+          frameReader,
           env.blockManager,
           tracker,
           false
@@ -107,7 +114,7 @@ object PlainShuffle {
   }
 
   /** Unpacks the blocks that are fetched. If that fails, Spark runs the task again that wrote the block. */
-  private lazy val checking: SerializerManager = {
+  private lazy val frameReader: SerializerManager = {
     val conf = new SparkConf(loadDefaults = false)
     new SerializerManager(new JavaSerializer(conf), conf) {
       override def wrapStream(block: BlockId, stream: InputStream): InputStream =
@@ -123,7 +130,7 @@ object PlainShuffle {
 }
 
 /** Gathers the pairs of one task by partition, in memory and what is more in a temporary file. */
-private final class PlainWriter(memoryBytes: Long, shown: Throwable => Throwable)
+private final class PlainWriter(memoryBytes: Long, translate: Throwable => Throwable)
     extends ShuffleWriteProcessor {
   override def write(
       pairs: Iterator[_],
@@ -147,8 +154,10 @@ private final class PlainWriter(memoryBytes: Long, shown: Throwable => Throwable
         for ((partition, frames) <- gather(pairs, shuffle, spool, metrics).toSeq.sortBy(_._1)) {
           val stream =
             new TimeTrackingOutputStream(metrics, output.getPartitionWriter(partition).openStream())
-          try spool.take(frames).foreach(stream.write)
-          finally stream.close()
+          try {
+            spool.take(frames).foreach(stream.write)
+            stream.write(CheckedFrames.endMark(frames.length))
+          } finally stream.close()
         }
         val lengths = output.commitAllPartitions(Array.emptyLongArray).getPartitionLengths
         metrics.incBytesWritten(lengths.sum)
@@ -156,7 +165,7 @@ private final class PlainWriter(memoryBytes: Long, shown: Throwable => Throwable
       } catch {
         case exc: Throwable =>
           abort(output, exc)
-          throw shown(exc)
+          throw translate(exc)
       } finally spool.close()
   }
 

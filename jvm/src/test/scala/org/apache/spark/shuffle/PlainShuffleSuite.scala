@@ -18,7 +18,7 @@ class PlainShuffleSuite extends FunSuite {
     test(s"bytes that would compress are not compressed, and wait $where") {
       withSpark() { context =>
         assertEquals(new Shuffled(zeros(context), memoryBytes).collect().toSeq, expected)
-        assert(writtenBytes(context) > taskCount * partitionCount * valueBytes)
+        assert(listenerOf(context).bytes > taskCount * partitionCount * valueBytes)
       }
     }
 
@@ -32,20 +32,29 @@ class PlainShuffleSuite extends FunSuite {
     test(s"with $name all is Spark's, which compresses") {
       withSpark(name -> value) { context =>
         assertEquals(new Shuffled(zeros(context)).collect().toSeq, expected)
-        assert(writtenBytes(context) < taskCount * partitionCount * valueBytes)
+        assert(listenerOf(context).bytes < taskCount * partitionCount * valueBytes)
       }
     }
 
-  for (
-    (failure, partitioner) <- Seq("its rows" -> byPartition, "a partition that is not there" -> failingLate)
-  )
-    test(s"a task that fails by $failure leaves no file, and its next attempt succeeds") {
-      withSpark() { context =>
-        val rows = if (failure == "its rows") failingFirst(zeros(context)) else zeros(context)
-        assertEquals(new Shuffled(rows, partitioner = partitioner).collect().toSeq, expected)
-        assertEquals(filesOf(context).length, 2 * taskCount)
-      }
+  test("a task that fails while its file is open leaves no file, and its next attempt succeeds") {
+    withSpark() { context =>
+      assertEquals(new Shuffled(zeros(context), partitioner = failingLate).collect().toSeq, expected)
+      assertEquals(filesOf(context).length, 2 * taskCount)
     }
+  }
+
+  test("an error of a task is translated") {
+    withSpark("spark.master" -> "local[1]") { context =>
+      val rows = zeros(context).map { pair =>
+        SparkEnv.get.blockManager.diskBlockManager.localDirs.foreach(FileUtils.deleteDirectory)
+        pair
+      }
+      val shuffled = new Shuffled(rows, memoryBytes = 0, translate = new TranslatedError(_))
+      val error = intercept[SparkException](shuffled.collect())
+      assert(error.getMessage.contains("batches cannot wait in a temporary file"), error.getMessage)
+      assert(error.getMessage.contains("TranslatedError"), error.getMessage)
+    }
+  }
 
   test("tasks that wrote nothing are left out") {
     withSpark() { context =>
@@ -55,18 +64,22 @@ class PlainShuffleSuite extends FunSuite {
     }
   }
 
-  for (
+  for {
     (what, change) <- Seq[(String, Path => Unit)](
       "lost" -> (Files.delete(_)),
-      "damaged" -> (turnBit(_))
+      "damaged" -> (turnBit(_)),
+      "cut off" -> (cut(_, 500)),
+      "all cut off" -> (cut(_, 0))
     )
-  )
+  }
     test(s"a task is run again if its bytes are $what") {
       withSpark() { context =>
         val shuffled = new Shuffled(zeros(context))
         assertEquals(shuffled.collect().toSeq, expected)
+        assertEquals(listenerOf(context).mapTasks, taskCount)
         change(filesOf(context).filter(_.toString.endsWith(".data")).head)
         assertEquals(shuffled.collect().toSeq, expected)
+        assert(listenerOf(context).mapTasks > taskCount)
       }
     }
 
@@ -90,6 +103,8 @@ object PlainShuffleSuite {
   /** A shuffle manager that is not Spark's own, as those of vendors. */
   final class OtherManager(conf: SparkConf) extends sort.SortShuffleManager(conf)
 
+  private final class TranslatedError(cause: Throwable) extends RuntimeException(cause)
+
   private def byPartition: Partitioner = new HashPartitioner(partitionCount) {
     override def getPartition(key: Any): Int = key.asInstanceOf[Key]._2
   }
@@ -103,20 +118,14 @@ object PlainShuffleSuite {
     }
   }
 
-  private def failingFirst(rows: RDD[(Key, Array[Byte])]): RDD[(Key, Array[Byte])] = rows.mapPartitions {
-    pairs =>
-      val isFirst = TaskContext.get().attemptNumber() == 0
-      pairs.map { pair =>
-        if (isFirst && pair._1._2 == partitionCount - 1) throw new IllegalStateException("the first attempt")
-        pair
-      }
-  }
-
   private final class Listener extends SparkListener {
     @volatile var bytes = 0L
-    override def onTaskEnd(end: SparkListenerTaskEnd): Unit =
+    @volatile var mapTasks = 0
+    override def onTaskEnd(end: SparkListenerTaskEnd): Unit = {
+      if (end.taskType == "ShuffleMapTask") mapTasks += 1
       // A task that fails has none.
       Option(end.taskMetrics).foreach(metrics => bytes += metrics.shuffleWriteMetrics.bytesWritten)
+    }
   }
 
   private def withSpark(settings: (String, String)*)(run: SparkContext => Unit): Unit = {
@@ -138,9 +147,9 @@ object PlainShuffleSuite {
     }
   }
 
-  private def writtenBytes(context: SparkContext): Long = {
+  private def listenerOf(context: SparkContext): Listener = {
     context.listenerBus.waitUntilEmpty()
-    context.listenerBus.listeners.asScala.collect { case listener: Listener => listener.bytes }.sum
+    context.listenerBus.listeners.asScala.collectFirst { case listener: Listener => listener }.get
   }
 
   /** Each task has a value of zeros for each partition. */
@@ -149,17 +158,18 @@ object PlainShuffleSuite {
       (0 until partitionCount).map(partition => (task, partition) -> new Array[Byte](valueBytes))
     }
 
-  /** The keys of each partition in turn, by the order of tasks, with the sizes of their values. */
+  /** The keys of each partition in turn, by the order of tasks, with the zeros of their values. */
   private final class Shuffled(
       @transient rows: RDD[(Key, Array[Byte])],
       memoryBytes: Long = valueBytes * 3 / 2,
-      partitioner: Partitioner = byPartition
+      partitioner: Partitioner = byPartition,
+      translate: Throwable => Throwable = identity
   ) extends RDD[(Key, Int)](rows.sparkContext, Nil) {
     lazy val shuffle: ShuffleDependency[Key, Array[Byte], Array[Byte]] =
       dependencies.head.asInstanceOf[ShuffleDependency[Key, Array[Byte], Array[Byte]]]
 
     override protected def getDependencies: Seq[Dependency[_]] =
-      Seq(PlainShuffle.of(rows, partitioner, new SelfContainedSerializer, memoryBytes, identity))
+      Seq(PlainShuffle.of(rows, partitioner, new SelfContainedSerializer, memoryBytes, translate))
 
     override protected def getPartitions: Array[Partition] =
       Array.tabulate(partitionCount)(number => new Partition { override val index: Int = number })
@@ -168,13 +178,17 @@ object PlainShuffleSuite {
       for {
         task <- (0 until taskCount).iterator
         pair <- PlainShuffle.read(shuffle, task, task + 1, split.index, context)
-      } yield pair._1 -> pair._2.length
+      } yield pair._1 -> pair._2.count(_ == 0)
   }
 
   private def turnBit(file: Path): Unit = {
     val bytes = Files.readAllBytes(file)
     bytes(bytes.length / 2) = (bytes(bytes.length / 2) ^ 1).toByte
     val _ = Files.write(file, bytes)
+  }
+
+  private def cut(file: Path, size: Int): Unit = {
+    val _ = Files.write(file, Files.readAllBytes(file).take(size))
   }
 
   private def filesOf(context: SparkContext): Seq[Path] = {
