@@ -13,7 +13,7 @@ import org.apache.spark.serializer.{
   SerializerInstance
 }
 
-import klog.logformat.{BatchHeader, BatchLimits}
+import klog.logformat.BatchHeader
 import klog.staging.{BatchKey, EncodedBatch}
 
 /** How batches lie in a shuffle: a key and a batch in turns, between tasks of one driver.
@@ -73,8 +73,6 @@ private final class BatchOutput(stream: OutputStream) extends SerializationStrea
 }
 
 private final class BatchInput(stream: InputStream) extends DeserializationStream {
-  import BatchInput._
-
   private val in = new DataInputStream(stream)
 
   override def readObject[T: ClassTag](): T =
@@ -95,7 +93,8 @@ private final class BatchInput(stream: InputStream) extends DeserializationStrea
     val (minTimestampMs, plainBytes, compressNanos) = (in.readLong(), in.readInt(), in.readLong())
     val isPartial = in.readBoolean()
     val length = in.readInt()
-    if (length < BatchHeader.HeaderBytes || length > MaxBytes) throw damaged(s"a batch of $length bytes")
+    if (length < BatchHeader.HeaderBytes || length > EncodedBatch.MaxBytes)
+      throw damaged(s"a batch of $length bytes")
     val data = new Array[Byte](length)
     in.readFully(data)
     new EncodedBatch(data, minTimestampMs, plainBytes, compressNanos, isPartial).asInstanceOf[T]
@@ -112,10 +111,4 @@ private final class BatchInput(stream: InputStream) extends DeserializationStrea
     s"Spark's shuffle has damaged the batches of this write: $reason. Run it again, or set distributionMode=none",
     cause
   )
-}
-
-private object BatchInput {
-
-  /** Compression makes a batch that does not compress a little larger. */
-  private val MaxBytes = BatchLimits.MaxBatchBytes / 8 * 9
 }

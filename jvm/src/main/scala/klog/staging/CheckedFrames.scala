@@ -4,8 +4,6 @@ import java.io.{ByteArrayOutputStream, InputStream, IOException}
 import java.nio.ByteBuffer
 import java.util.zip.CRC32C
 
-import klog.logformat.BatchLimits
-
 /** Reads the bytes of frames, each after its CRC has been checked.
   *
   * {{{
@@ -75,8 +73,8 @@ object CheckedFrames {
   private val HeaderBytes = 8
   private val EndMark = -1
 
-  /** A batch that does not compress, with its key. */
-  private val MaxFrameBytes = BatchLimits.MaxBatchBytes / 8 * 9 + (1 << 20)
+  /** A batch with its key. */
+  private val MaxFrameBytes = EncodedBatch.MaxBytes + (1 << 20)
 
   /** Begins a frame; its bytes are written after that. */
   def begin(bytes: ByteArrayOutputStream): Unit = {

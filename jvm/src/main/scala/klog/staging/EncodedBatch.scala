@@ -3,7 +3,7 @@ package klog.staging
 import java.nio.ByteBuffer
 
 import klog.logformat.BatchHeader._
-import klog.logformat.OpenBatch
+import klog.logformat.{BatchLimits, OpenBatch}
 
 /** A batch v2 that has all but its offsets, its producer and its CRC ([[BatchEncoder.assignOffsets]]).
   *
@@ -31,4 +31,10 @@ final class EncodedBatch(
     records.addAll(data, data.length, header.getLong(BaseTimestampAt), whenFull)
 
   private def header: ByteBuffer = ByteBuffer.wrap(data)
+}
+
+object EncodedBatch {
+
+  /** Compression makes a batch that does not compress a little larger. */
+  val MaxBytes: Int = BatchLimits.MaxBatchBytes / 8 * 9
 }

@@ -151,11 +151,11 @@ private final class PlainWriter(memoryBytes: Long, translate: Throwable => Throw
       val folder = folders((mapIndex + context.attemptNumber()) % folders.length)
       val spool = new BatchSpool(folder.toPath, "spark.local.dir or the local directories of the cluster")
       try {
-        for ((partition, frames) <- gather(pairs, shuffle, spool, metrics).toSeq.sortBy(_._1)) {
+        for ((partition, frames) <- gather(pairs, shuffle, spool, metrics)) {
           val stream =
             new TimeTrackingOutputStream(metrics, output.getPartitionWriter(partition).openStream())
           try {
-            spool.take(frames).foreach(stream.write)
+            spool.take(frames.toSeq).foreach(stream.write)
             stream.write(CheckedFrames.endMark(frames.length))
           } finally stream.close()
         }
@@ -175,14 +175,14 @@ private final class PlainWriter(memoryBytes: Long, translate: Throwable => Throw
       try output.abort(cause)
       catch { case NonFatal(exc) => cause.addSuppressed(exc) }
 
-  /** Returns the frames of each partition, in order. */
+  /** Returns the frames of each partition, both in order. */
   private def gather(
       pairs: Iterator[_],
       shuffle: ShuffleDependency[_, _, _],
       spool: BatchSpool,
       metrics: ShuffleWriteMetricsReporter
-  ): Map[Int, Seq[SpooledBatch]] = {
-    val gathered = mutable.Map.empty[Int, ArrayBuffer[SpooledBatch]]
+  ): mutable.TreeMap[Int, ArrayBuffer[SpooledBatch]] = {
+    val gathered = mutable.TreeMap.empty[Int, ArrayBuffer[SpooledBatch]]
     val bytes = new ByteArrayOutputStream
     val values = shuffle.serializer.newInstance().serializeStream(bytes)
     for (pair <- pairs) {
@@ -195,7 +195,7 @@ private final class PlainWriter(memoryBytes: Long, translate: Throwable => Throw
       if (spool.memoryBytes > memoryBytes) spool.spill()
     }
     values.close()
-    gathered.view.mapValues(_.toSeq).toMap
+    gathered
   }
 }
 
