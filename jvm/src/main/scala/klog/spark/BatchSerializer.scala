@@ -13,6 +13,7 @@ import org.apache.spark.serializer.{
   SerializerInstance
 }
 
+import klog.codecs.{DamagedBytesException, GrowingBytes, Lz4Frame, Lz4Writer}
 import klog.logformat.BatchHeader
 import klog.staging.{BatchKey, EncodedBatch}
 
@@ -22,6 +23,9 @@ import klog.staging.{BatchKey, EncodedBatch}
   * key     topic length int16, topic UTF-8 | partition int32 | task int32 | number int32
   * batch   minTimestampMs int64 | plainBytes int32 | compressNanos int64 | isPartial int8 | length int32 | data
   * }}}
+  *
+  * The rule: a full batch lies there as it goes to the log, a partial one in an lz4 frame, whatever the codec
+  * of the topic. Tasks that have little for each of many partitions leave nothing else.
   */
 final class BatchSerializer extends Serializer with Serializable {
   override def newInstance(): SerializerInstance = new BatchStreams
@@ -40,6 +44,7 @@ private final class BatchStreams extends SerializerInstance {
 
 private final class BatchOutput(stream: OutputStream) extends SerializationStream {
   private val out = new DataOutputStream(stream)
+  private val lz4 = new Lz4Writer(Lz4Writer.FastLevel)
 
   override def writeObject[T: ClassTag](value: T): SerializationStream = {
     value match {
@@ -67,13 +72,22 @@ private final class BatchOutput(stream: OutputStream) extends SerializationStrea
     out.writeInt(batch.plainBytes)
     out.writeLong(batch.compressNanos)
     out.writeBoolean(batch.isPartial)
-    out.writeInt(batch.data.length)
-    out.write(batch.data)
+    if (batch.isPartial) {
+      val packed = new GrowingBytes
+      lz4.compress(batch.data, 0, batch.data.length, packed)
+      writeBytes(packed.data, packed.end)
+    } else writeBytes(batch.data, batch.data.length)
+  }
+
+  private def writeBytes(bytes: Array[Byte], size: Int): Unit = {
+    out.writeInt(size)
+    out.write(bytes, 0, size)
   }
 }
 
 private final class BatchInput(stream: InputStream) extends DeserializationStream {
   private val in = new DataInputStream(stream)
+  private val lz4 = new Lz4Frame
 
   override def readObject[T: ClassTag](): T =
     throw new UnsupportedOperationException("keys and batches come in turns")
@@ -92,12 +106,23 @@ private final class BatchInput(stream: InputStream) extends DeserializationStrea
   override def readValue[T: ClassTag](): T = complete {
     val (minTimestampMs, plainBytes, compressNanos) = (in.readLong(), in.readInt(), in.readLong())
     val isPartial = in.readBoolean()
-    val length = in.readInt()
-    if (length < BatchHeader.HeaderBytes || length > EncodedBatch.MaxBytes)
-      throw damaged(s"a batch of $length bytes")
-    val data = new Array[Byte](length)
-    in.readFully(data)
+    val bytes = new Array[Byte](checked(in.readInt(), if (isPartial) 0 else BatchHeader.HeaderBytes))
+    in.readFully(bytes)
+    val data = if (isPartial) unpacked(bytes, checked(plainBytes, BatchHeader.HeaderBytes)) else bytes
     new EncodedBatch(data, minTimestampMs, plainBytes, compressNanos, isPartial).asInstanceOf[T]
+  }
+
+  private def checked(length: Int, minBytes: Int): Int =
+    if (length < minBytes || length > EncodedBatch.MaxBytes) throw damaged(s"a batch of $length bytes")
+    else length
+
+  private def unpacked(frame: Array[Byte], size: Int): Array[Byte] = {
+    val data = new Array[Byte](size)
+    val written =
+      try lz4.decompress(frame, 0, frame.length, data, 0, magic = 2)
+      catch { case exc: DamagedBytesException => throw damaged(exc.getMessage, exc) }
+    if (written != size) throw damaged(s"a partial batch has not $size bytes")
+    data
   }
 
   override def close(): Unit = in.close()
