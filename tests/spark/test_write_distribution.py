@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
 import klog
 from klog.cli import main
@@ -187,12 +187,45 @@ def test_rows_in_their_places_are_not_shuffled_again(spark: SparkSession, tmp_pa
     klog.open(tmp_path).create_topic("t", PARTITIONS)
     key = "cast(cast(id as string) as binary) AS key"
     value = "cast(cast(id as string) as binary) AS value"
-    partition = f"cast(id % {PARTITIONS} as int) AS partition"
+    partition = f"coalesce(cast(id % {PARTITIONS} as int), 0) AS partition"
     df = spark.range(0, ROWS, 1, TASKS).selectExpr(key, value, partition)
     assert exchanges(spark, df, tmp_path) == 1
-    assert exchanges(spark, klog.repartition(df, tmp_path, "t"), tmp_path) == 1
+    repartitioned = klog.repartition(df, tmp_path, "t")
+    assert exchanges(spark, repartitioned, tmp_path) == 1
+    assert exchanges(spark, repartitioned.sortWithinPartitions("value"), tmp_path) == 1
     assert exchanges(spark, df.repartition("partition"), tmp_path) == 1
+    assert exchanges(spark, df.repartition(8, "partition"), tmp_path) == 1
     assert exchanges(spark, df.repartition("key"), tmp_path) == 2
+    assert exchanges(spark, df.repartition(8, "partition", "key"), tmp_path) == 2
+    assert exchanges(spark, df.repartition(8, df["partition"], functions.rand()), tmp_path) == 2
+    # A row without a partition goes where its key says.
+    nullable = df.withColumn("partition", functions.expr("nullif(partition, 1)"))
+    assert exchanges(spark, nullable.repartition("partition"), tmp_path) == 2
+    assert exchanges(spark, klog.repartition(nullable, tmp_path, "t"), tmp_path) == 1
+
+
+@pytest.mark.parametrize("is_adaptive", ["true", "false"])
+def test_rows_that_spark_has_brought_together(
+    spark: SparkSession, tmp_path: Path, is_adaptive: str
+) -> None:
+    """One file a partition; from a cache, after a sort, a filter and a join, too."""
+    partition = f"coalesce(cast(id % {PARTITIONS} as int), 0) AS partition"
+    df = rows(spark, KEY, partition)
+    spark.conf.set("spark.sql.adaptive.enabled", is_adaptive)
+    try:
+        klog.open(tmp_path).create_topic("t", PARTITIONS)
+        repartitioned = klog.repartition(df, tmp_path, "t").cache()
+        assert append(repartitioned.sortWithinPartitions("value"), tmp_path) == PARTITIONS
+        nullable = df.withColumn("partition", functions.expr("nullif(partition, 1)"))
+        assert append(nullable.repartition(8, "partition"), tmp_path) == 2 * PARTITIONS
+        names = spark.range(PARTITIONS).selectExpr("coalesce(int(id), 0) AS partition")
+        joined = df.join(names.hint("merge"), "partition").where("value % 2 = 0")
+        assert append(joined, tmp_path) == 3 * PARTITIONS
+        repartitioned.unpersist()
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
+    assert main(["verify", "--root", str(tmp_path)]) == 0
+    assert sum(map(len, written(tmp_path).values())) == 2 * ROWS + ROWS // 2
 
 
 def test_streams_have_one_file_a_partition_and_batch(spark: SparkSession, tmp_path: Path) -> None:

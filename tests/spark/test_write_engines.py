@@ -85,10 +85,26 @@ def test_a_stream_changes_engines_at_a_restart(spark: SparkSession, tmp_path: Pa
 def test_progress_says_what_was_written(spark: SparkSession, tmp_path: Path) -> None:
     append(spark, tmp_path, 0, 100)
     metrics = stream(spark, tmp_path, engine="jvm")["sink"]["metrics"]
+    assert metrics["engine"] == "jvm"
     assert metrics["records"] == "100"
     assert int(metrics["files"]) >= 1
     assert int(metrics["bytesBeforeCompression"]) > 100
     assert metrics["deadLetters"] == "0"
+
+
+def test_progress_and_explain_say_why_python_writes_a_stream(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append(spark, tmp_path, 0, 10)
+    source = spark.readStream.format("klog").options(subscribe="source", startingOffsets="earliest")
+    named = source.load(str(tmp_path / "in")).selectExpr("value", "'a' AS topic")
+    writer = named.writeStream.format("klog").option("checkpointLocation", str(tmp_path / "state"))
+    query = writer.trigger(availableNow=True).start(str(tmp_path / "out"))
+    assert query.awaitTermination(120)
+    metrics = query.recentProgress[0]["sink"]["metrics"]
+    assert metrics == {"engine": "python", "engineReason": "each row names its topic"}
+    query.explain()
+    assert "klog engine=python (each row names its topic)" in capsys.readouterr().out
 
 
 def test_a_topic_for_dead_letters_need_not_be_there(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,13 +8,28 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** A write that Python runs, and why. */
-final class PythonKlogWrite(python: Write, reason: String) extends Write {
+final class PythonKlogWrite(python: Write, reason: String, progress: SinkProgress) extends Write {
   override def description(): String = s"klog engine=python ($reason)"
   override def toString: String = description()
   override def toBatch: BatchWrite = python.toBatch
-  override def toStreaming: StreamingWrite = python.toStreaming
+  override def toStreaming: StreamingWrite =
+    new PythonKlogStreamingWrite(python.toStreaming, reason, progress)
   override def supportedCustomMetrics(): Array[CustomMetric] = python.supportedCustomMetrics
   override def reportDriverMetrics(): Array[CustomTaskMetric] = python.reportDriverMetrics
+}
+
+/** The write of one micro-batch that Python runs, and why. */
+final class PythonKlogStreamingWrite(python: StreamingWrite, reason: String, progress: SinkProgress)
+    extends StreamingWrite {
+  override def toString: String = s"klog engine=python ($reason)"
+  override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory =
+    python.createStreamingWriterFactory(info)
+  override def useCommitCoordinator(): Boolean = python.useCommitCoordinator
+  override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = {
+    python.commit(epoch, messages)
+    progress.setPython(reason)
+  }
+  override def abort(epoch: Long, messages: Array[WriterCommitMessage]): Unit = python.abort(epoch, messages)
 }
 
 /** A write whose tasks the JVM runs.
@@ -95,7 +110,7 @@ final class KlogStreamingWrite(
   override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = {
     try python.commit(epoch, StagedMessage.toPython(messages))
     finally tasks.end()
-    sink.progress.set(StagedMessage.total(messages))
+    sink.progress.setJvm(StagedMessage.total(messages))
   }
 
   override def abort(epoch: Long, messages: Array[WriterCommitMessage]): Unit =

@@ -30,7 +30,7 @@ final class KlogWriteBuilder(
 
   override def build(): Write = {
     val reason = Engine.ofWrite(options).pythonWriteReason(WriteRefusal.of(options))
-    if (reason.nonEmpty) new PythonKlogWrite(pythonWrite(options), reason)
+    if (reason.nonEmpty) new PythonKlogWrite(pythonWrite(options), reason, sink.progress)
     else new KlogWrite(pythonWrite(plannedForJvm), info.schema, options, sink)
   }
 

@@ -7,13 +7,15 @@ import scala.jdk.CollectionConverters._
 
 import klog.staging.WriteCounts
 
-/** What the last micro-batch of a stream has written, which the stream's progress shows. */
+/** What the last micro-batch of a stream has written, and with which engine: its progress shows it. */
 final class SinkProgress {
-  private val last = new AtomicReference[Option[WriteCounts]](None)
+  private val last = new AtomicReference(Map.empty[String, String])
 
-  def set(counts: WriteCounts): Unit = last.set(Some(counts))
+  def setJvm(counts: WriteCounts): Unit = last.set(Map("engine" -> "jvm") ++ WriteMetrics.progress(counts))
 
-  /** Returns the metrics once; none if nothing was written since, and if Python writes. */
-  def metrics: JavaMap[String, String] =
-    last.getAndSet(None).fold(Map.empty[String, String])(WriteMetrics.progress).asJava
+  /** Python's tasks do not say what they have written. */
+  def setPython(reason: String): Unit = last.set(Map("engine" -> "python", "engineReason" -> reason))
+
+  /** Returns the metrics once; none if nothing was written since. */
+  def metrics: JavaMap[String, String] = last.getAndSet(Map.empty).asJava
 }

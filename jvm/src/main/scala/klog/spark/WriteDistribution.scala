@@ -4,17 +4,18 @@ import scala.annotation.nowarn
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression}
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy, UnaryExecNode}
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
 
 /** Has the rows of a write leave one file for each partition and roll ([[BatchShuffle]]).
   *
-  * The rule: tasks times partitions is the number of files otherwise. Rows that are shuffled by their column
-  * `partition` already (`klog.repartition`) are in their places. The option `distributionMode=none` turns it
-  * off.
+  * The rule: tasks times partitions is the number of files otherwise. Rows that Spark has brought together by
+  * their column `partition` already (`klog.repartition`) are in place, if no row leaves it to the key. The
+  * option `distributionMode=none` turns it off.
   */
 object WriteDistribution extends SparkStrategy {
 
@@ -31,7 +32,11 @@ object WriteDistribution extends SparkStrategy {
   def probe(): Unit = {
     classOf[AppendData].getMethod("write")
     classOf[WriteToDataSourceV2].getMethod("batchWrite")
-    classOf[RepartitionByExpression].getMethod("references")
+    classOf[HashPartitioningLike].getMethod("expressions")
+    classOf[ShufflePartitionIdPassThrough].getMethod("expr")
+    classOf[PartitioningCollection].getMethod("partitionings")
+    classOf[Partitioning].getMethod("satisfies", classOf[Distribution])
+    ClusteredDistribution.getClass.getMethods
     classOf[MicroBatchWrite].getMethod("writeSupport")
     classOf[DistributedRows].getMethods
     classOf[DistributedRowsExec].getMethods
@@ -54,21 +59,7 @@ object WriteDistribution extends SparkStrategy {
   }
 
   private def isMoved(query: LogicalPlan, tasks: PlannedTasks): Boolean =
-    tasks.isDistributed && !query.isInstanceOf[DistributedRows] && !isInPlace(query)
-
-  private def isInPlace(query: LogicalPlan): Boolean = belowColumns(query) match {
-    case shuffle: RepartitionByExpression =>
-      val partition = RowColumns.ordinal(query.schema, "partition")
-      partition >= 0 && shuffle.references == AttributeSet(query.output(partition))
-    case _ => false
-  }
-
-  /** Returns what a query has below its columns and filters, which leave rows where they are. */
-  private def belowColumns(query: LogicalPlan): LogicalPlan = query match {
-    case project: Project => belowColumns(project.child)
-    case filter: Filter => belowColumns(filter.child)
-    case other => other
-  }
+    tasks.isDistributed && !query.isInstanceOf[DistributedRows]
 }
 
 /** The rows of a write, in the tasks of their partitions. */
@@ -80,13 +71,31 @@ final case class DistributedRows(child: LogicalPlan, tasks: PlannedTasks) extend
 /** Returns the batches of [[BatchShuffle]] instead of rows, where that saves files. */
 final case class DistributedRowsExec(child: SparkPlan, tasks: PlannedTasks) extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
-  override def nodeName: String = "KlogBatchShuffle"
+  override def nodeName: String = if (areInPlace) "KlogRowsInPlace" else "KlogBatchShuffle"
   override def simpleString(maxFields: Int): String = s"$nodeName one file a partition, topic ${tasks.topic}"
 
   /** A column such as `rand()` has other values if the rows of a task come in another order. */
   override protected def doExecute(): RDD[InternalRow] = {
     val isOrderSensitive = child.exists(_.expressions.exists(!_.deterministic))
-    BatchShuffle.of(child.execute(), tasks, isOrderSensitive)
+    val rows = child.execute()
+    if (areInPlace) rows else BatchShuffle.of(rows, tasks, isOrderSensitive)
   }
+
+  /** Whether all rows of a partition are in one task. */
+  private def areInPlace: Boolean = RowColumns.ordinal(schema, "partition") match {
+    case at if at >= 0 && !output(at).nullable => isBy(child.outputPartitioning, output(at))
+    case _ => false
+  }
+
+  private def isBy(partitioning: Partitioning, partition: Attribute): Boolean = partitioning match {
+    case all: PartitioningCollection => all.partitionings.exists(isBy(_, partition))
+    case hash: HashPartitioningLike => areOf(hash.expressions, partition)
+    case direct: ShufflePartitionIdPassThrough => areOf(Seq(direct.expr), partition)
+    case other => other.satisfies(ClusteredDistribution(Seq(partition)))
+  }
+
+  /** Whether expressions have one value for all rows of a partition. */
+  private def areOf(expressions: Seq[Expression], partition: Attribute): Boolean =
+    expressions.forall(_.deterministic) && AttributeSet(expressions) == AttributeSet(partition)
   override protected def withNewChildInternal(newChild: SparkPlan): DistributedRowsExec = copy(newChild)
 }
