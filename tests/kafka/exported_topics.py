@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from klog.jobs import import_log
 from klog.logformat.batches.batch_attributes import BatchAttributes
 from tests import corpus
 from tests.corpus.clients import CODECS
 from tests.jobs.broker_dirs import write_broker_dir
-from tests.jobs.written_root import CONFIG, WrittenRoot, numbers
+from tests.jobs.written_root import BATCHES, CONFIG, WrittenRoot, numbers
 from tests.kafka.mounted_partitions import Where
 from tests.kafka.written_partition import Written
 from tests.kafka.written_topics import SMALL, rows, write_gaps, write_transactions
@@ -66,6 +68,26 @@ def write_append_time(root: WrittenRoot, now: int) -> None:
     root.create("exported.appended", 1, config)
     for first in (0, 100):
         root.append("exported.appended", numbers(first, 100, now - 77_000), compression_type="lz4")
+
+
+def write_by_jvm(root: WrittenRoot, spark: SparkSession, now: int) -> None:
+    """Write every codec by the JVM engine, a partition each: with its shuffle, then without."""
+    root.create("exported.jvm", len(CODECS))
+    for partition, codec in enumerate(CODECS):
+        df = spark.range(0, 900, 1, 3).selectExpr(
+            "if(id % 7 = 0, null, concat('k', id % 50)) AS key",
+            "if(id % 11 = 0, null, repeat(string(id), int(id % 20))) AS value",
+            "if(id % 5 = 0, array(struct('h' key, binary(string(id)) value)), null) AS headers",
+            f"timestamp_millis({now} + id % 13) AS timestamp",
+            f"{partition} AS partition",
+        )
+        writer = df.write.format("klog").mode("append").option("engine", "jvm")
+        writer = writer.options(**BATCHES, topic="exported.jvm", transactionalId=codec)
+        writer = writer.option("compression.type", {"none": "uncompressed"}.get(codec, codec))
+        writer.option("transactionVersion", "1").save(root.location)
+        writer.option("transactionVersion", "2").option("distributionMode", "none").save(
+            root.location
+        )
 
 
 WRITTEN: tuple[Callable[[WrittenRoot, int], None], ...] = (

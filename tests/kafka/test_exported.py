@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from klog.jobs import export_log, import_log, verify
 from klog.logformat.broker_files.file_names import deleted_directory_name
@@ -27,7 +28,15 @@ from klog.logformat.topic_partition import TopicPartition
 from tests.corpus import Record, damage
 from tests.corpus.clients import Client
 from tests.jobs.written_root import WrittenRoot
-from tests.kafka.exported_topics import GAPS, OPEN, WRITTEN, adopt, config_on_broker, take_open
+from tests.kafka.exported_topics import (
+    GAPS,
+    OPEN,
+    WRITTEN,
+    adopt,
+    config_on_broker,
+    take_open,
+    write_by_jvm,
+)
 from tests.kafka.kafka_dump_tool import RECORD, as_dumped, checked, dumped
 from tests.kafka.mounted_partitions import (
     INDEXES,
@@ -52,6 +61,7 @@ PROPERTIES = {"log.retention.ms": "-1", "log.segment.delete.delay.ms": "0"}
 DOC = (PROJECT / "docs" / "export.md").read_text()
 PARTITIONS: list[Where] = [
     *(("exported.codecs", number) for number in range(5)),
+    *(("exported.jvm", number) for number in range(5)),
     ("exported.started", 0),
     ("exported.started", 1),
     ("exported.emptied", 0),
@@ -90,13 +100,14 @@ class Exported:
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
+def exported(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Exported]:
     """Write, mount, recover, consume, mount again, consume, stop, produce, consume."""
     work = tmp_path_factory.mktemp("exported")
     now = time.time_ns() // 1_000_000 - 3_600_000
     root = WrittenRoot(str(work / "root"))
     for write in WRITTEN:
         write(root, now)
+    write_by_jvm(root, spark, now)
     adopted = adopt(root, now)
     take_open(root, work, now)
     outputs: list[str] = []
@@ -206,6 +217,7 @@ def test_there_is_something_to_dump(exported: Exported) -> None:
         (partition.topic, partition.partition): partition.shifted for partition in report.partitions
     }
     assert all(shifted["exported.codecs", number] > 1 for number in range(5))
+    assert all(shifted["exported.jvm", number] > 1 for number in range(5))
     assert not shifted["exported.appended", 0]
     names = [path.name for path in exported_files(exported, ".txnindex")]
     assert len(names) > 3

@@ -1,4 +1,4 @@
-"""Read a topic with the JVM engine of an installed klog: `python -m tests.support.jvm_smoke`.
+"""Read and write with the JVM engine of an installed klog: `python -m tests.support.jvm_smoke`.
 
 The argument is the master of a session with klog's jar (default: `local[1]`), or the `sc://` URL
 of a server that has it.
@@ -34,8 +34,30 @@ def engine_of(frame: DataFrame) -> str:
     return plan.getvalue().partition("engine=")[2].partition(",")[0]
 
 
+def write_engines(session: SparkSession, root: str) -> list[str]:
+    """Write a batch in several tasks and a stream; return the engine of the stream's micro-batch.
+
+    The batch names its engine, so it fails with another one.
+    """
+    klog.open(root).create_topic("w", 2)
+    rows = session.range(0, 100, 1, 4).selectExpr("string(id) key", "string(id) value")
+    writer = rows.write.format("klog").mode("append").options(topic="w", engine="jvm")
+    writer.save(root)
+    source = session.readStream.format("klog").option("subscribe", "w")
+    query = (
+        source.option("startingOffsets", "earliest").load(root)
+        .selectExpr("key", "value").writeStream.format("klog").option("topic", "w")
+        .option("checkpointLocation", f"{root}-state").trigger(availableNow=True).start(root)
+    )  # fmt: skip
+    query.awaitTermination()
+    values = klog.open(root).scan("w").read_all()["value"].to_pylist()
+    assert sorted(map(int, values)) == sorted([*range(100), *range(100)])
+    (progress,) = query.recentProgress
+    return [progress["sink"]["metrics"]["engine"]]
+
+
 def main(address: str = "local[1]") -> None:
-    """Print the version of Spark and the engine that has read; fail if the rows are wrong."""
+    """Print Spark's version and the engine that has read and written; fail if rows are wrong."""
     with tempfile.TemporaryDirectory() as folder:
         root = f"{folder}/root"
         session = session_at(address, f"{folder}/warehouse")
@@ -58,6 +80,7 @@ def main(address: str = "local[1]") -> None:
         session.sql("INSERT INTO t (value) VALUES (X'76')")
         assert session.table("t").count() == 3
         session.sql("DROP TABLE t")
+        engines += write_engines(session, root)
     sys.stdout.write(f"{session.version} engine={'+'.join(sorted(set(engines)))}\n")
     session.stop()
 
