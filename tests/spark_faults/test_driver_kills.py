@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark_faults.drivers import Driver, Fault
-from tests.spark_faults.fault_jar import JVM, engines
+from tests.spark_faults.fault_jar import JVM, engines, point
 from tests.spark_faults.job_driver import OTHER, Job, Plan
 from tests.spark_faults.written_rows_check import check, live_files, write_rows
 
@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 STEPS: dict[str, tuple[str, dict[str, object]]] = {
     "before-writing": ("stage", {"batch": 1, "task": 0}),
+    "while-encoding": ("rows", {"batch": 1, "task": 1}),
     "while-writing": ("batch", {"batch": 1, "task": 1, "number": 2}),
     "task-done": ("staged", {"batch": 1, "task": 1}),
     "all-tasks-done": ("commit", {"batch": 1}),
@@ -35,10 +36,12 @@ OTHERS: list[tuple[str, str, str, dict[str, object]]] = [
 ]
 """Each job, its kind and its step at the kill; topics commit in order, dead letters first."""
 
-FAULTS = [
-    *(Fault(name, "park", at, {"topic": name, **where}) for name, (at, where) in STEPS.items()),
-    *(Fault(name, "park", at, where) for name, _, at, where in OTHERS),
-]
+
+def faults(write_conf: Mapping[str, str]) -> list[Fault]:
+    """Return a fault that parks each job at its step."""
+    points = [(name, at, {"topic": name, **where}) for name, (at, where) in STEPS.items()]
+    points += [(name, at, where) for name, _, at, where in OTHERS]
+    return [Fault(name, "park", point(at, write_conf), where) for name, at, where in points]
 
 
 @engines(JVM)
@@ -57,7 +60,7 @@ def test_killed_at_each_step_of_each_kind_of_write(
     ]
     orphan = Fault("orphan", "park", "put", {"topic": "orphan", "version": 1})
     plan = Plan(jobs, conf=write_conf)
-    with Driver(tmp_path / "killed", plan, [*FAULTS, orphan]) as killed:
+    with Driver(tmp_path / "killed", plan, [*faults(write_conf), orphan]) as killed:
         killed.wait_for(*(job.name for job in jobs))
         assert killed.events() == []
         killed.kill(but=["orphan"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark_faults.drivers import HOOKS, Driver, Fault
-from tests.spark_faults.fault_jar import PYTHON, engines
+from tests.spark_faults.fault_jar import PYTHON, engines, point
 from tests.spark_faults.job_driver import Job, Plan
 from tests.spark_faults.standalone_cluster import Cluster
 from tests.spark_faults.written_rows_check import check, write_rows
@@ -50,6 +50,7 @@ def test_klog_by_an_installed_wheel(
     kinds = {
         "batch": "batch",
         "stream": "stream",
+        "killed-encoding": "stream",
         "killed-writing": "stream",
         "killed-when-done": "batch",
         "slow": "stream",
@@ -57,6 +58,12 @@ def test_klog_by_an_installed_wheel(
     jobs = jobs_at(tmp_path, kinds)
     late = {"topic": "slow", "batch": 1, "task": 1}
     faults = [
+        Fault(
+            "killed-encoding",
+            "executor",
+            point("rows", write_conf),
+            {"topic": "killed-encoding", "batch": 1, "task": 1},
+        ),
         Fault(
             "killed-writing",
             "executor",
@@ -79,6 +86,7 @@ def test_klog_by_an_installed_wheel(
     with Driver(folder, plan, faults, python, path=[str(PROJECT)]) as driver:
         driver.wait()
         assert driver.events() == [(job.name, "done") for job in jobs]
+        assert driver.pid_of("killed-encoding")
         assert driver.pid_of("killed-writing")
         assert driver.pid_of("killed-when-done")
         assert driver.pid_of("copied") not in (0, driver.pid_of("slept"))

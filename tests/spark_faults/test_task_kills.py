@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from tests.spark_faults.drivers import Driver, Fault
-from tests.spark_faults.fault_jar import JVM, PYTHON, engines
+from tests.spark_faults.fault_jar import JVM, PYTHON, engines, point
 from tests.spark_faults.job_driver import Job, Plan
 from tests.spark_faults.written_rows_check import check, write_rows
 
@@ -27,8 +27,6 @@ CASES: dict[str, tuple[str, str, str, dict[str, object], int]] = {
     "foreach-lost": ("foreach", "lose", "put done", {"version": 1}, 1),
     "batch-lost": ("batch", "lose", "put done", {}, 1),
 }
-PYTHON_POINTS = {"rows": "batch"}
-"""Tasks of the JVM encode rows before they are shuffled; Python's stage what they encode."""
 UNNAMED = {"transactionalId": "", "transactionVersion": ""}
 REUSED = [("reused", "stream", "a"), ("reused", "stream", "b")]
 REUSED += [("reused-foreach", "foreach", "c"), ("reused-foreach", "foreach", "d")]
@@ -61,7 +59,7 @@ def finished_jobs(
     named = {"transactionalId": "mine"}
     reused = [Job(name, kind, root, source, checkpoint(its), named) for name, kind, its in REUSED]
     faults = [
-        Fault(name, act, at if write_conf else PYTHON_POINTS.get(at, at), {"topic": name, **where})
+        Fault(name, act, point(at, write_conf), {"topic": name, **where})
         for name, (_, act, at, where, _) in CASES.items()
     ]
     plan = Plan([*jobs.values(), *reused], conf=write_conf)
