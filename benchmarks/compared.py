@@ -6,6 +6,7 @@ klog is faster, or takes less CPU. CPU is that of Spark, its Python workers and 
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Mapping
 from statistics import median
@@ -21,11 +22,20 @@ CLOCK_SECONDS = 0.01
 """The kernel counts CPU time in such steps."""
 
 
-def compared(of: str, count: int, actions: Mapping[str, Action], rounds: int) -> Iterator[Result]:
-    """Do the same with so many records in turns; compare each way of klog with each peer."""
+def compared(
+    of: str,
+    count: int,
+    actions: Mapping[str, Action],
+    rounds: int,
+    prepare: Action = gc.collect,
+) -> Iterator[Result]:
+    """Do the same with so many records in turns; compare each way of klog with each peer.
+
+    `prepare` comes before each of them, and does not count.
+    """
     cpu: dict[str, list[float]] = {name: [] for name in actions}
     works = {name: with_cpu(_work(action, count), cpu[name]) for name, action in actions.items()}
-    times = interleaved(works, rounds, time.perf_counter)
+    times = interleaved(works, rounds, time.perf_counter, prepare)
     for name in actions:
         used = median(cpu[name][1:])
         yield Result(name, of, f"{times.median_seconds(name):.2f} s, CPU {used:.2f} s")

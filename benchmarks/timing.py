@@ -64,13 +64,18 @@ class Times:
         return Spread.of(ratios)
 
 
-def interleaved(works: Mapping[str, Work], rounds: int, clock: Callable[[], float]) -> Times:
-    """Run every piece of work once a round; `clock` returns seconds."""
+def interleaved(
+    works: Mapping[str, Work],
+    rounds: int,
+    clock: Callable[[], float],
+    prepare: Callable[[], object] = gc.collect,
+) -> Times:
+    """Run every piece of work once a round; `clock` returns seconds, `prepare` is not timed."""
     records = {name: work() for name, work in works.items()}
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
-            gc.collect()
+            prepare()
             began = clock()
             work()
             seconds[name].append(clock() - began)
