@@ -41,15 +41,15 @@ final class KlogRule private[spark] (session: SparkSession, isBroken: AtomicBool
     case relation: DataSourceV2Relation =>
       replaced(relation, relation.table, entryOf(relation.catalog, relation.identifier))
     case relation: StreamingRelationV2 =>
-      val entry = entryOf(relation.catalog, relation.identifier)
       KlogPythonBridge.dataSourceOf(relation.table, KlogTable.Format).foreach(KlogPythonBridge.prepareStream)
+      def entry = entryOf(relation.catalog, relation.identifier)
       replaced(relation, relation.table, entry, isStreaming = true)
     case command: ResolvedTable => described(command)
     case write: V2WriteCommand =>
       write.table match {
         case relation: DataSourceV2Relation =>
-          val entry = entryOf(relation.catalog, relation.identifier)
-          write.withNewTable(replaced(relation, relation.table, entry))
+          val table = replaced(relation, relation.table, entryOf(relation.catalog, relation.identifier))
+          if (table eq relation) write else write.withNewTable(table)
         case _ => write
       }
     case write: WriteToStream =>
@@ -61,7 +61,8 @@ final class KlogRule private[spark] (session: SparkSession, isBroken: AtomicBool
   /** Returns a node with klog's table, if it has Python's.
     *
     * @param entry
-    *   what the session's catalog keeps of the table; it is only asked for if the table is klog's
+    *   what the session's catalog keeps of the table. It is only asked for if the table is klog's: the
+    *   catalog of another format may replace the session's, and has tables that this one does not know
     */
   private def replaced[T <: LogicalPlan](
       node: T,
