@@ -22,8 +22,9 @@ object IndexNarrowing {
   def narrow(store: SegmentStore, slice: Slice, file: SegmentFile, counts: ReadCounts): Slice =
     if (slice.indexPath.isEmpty) slice
     else {
+      val (maxBytes, size) = (math.min(slice.indexSizeBytes, MaxIndexBytes), slice.indexSizeBytes)
       SliceFiles
-        .readSmall(store, slice.indexPath, math.min(slice.indexSizeBytes, MaxIndexBytes), counts)
+        .readSmall(store, slice.indexPath, maxBytes, counts, if (slice.isCommitted) size else Slice.Unknown)
         .flatMap(OffsetIndex.parse(_, slice.baseOffset, slice.segmentSizeBytes))
         .filterNot(_.isEmpty)
         .map(index =>

@@ -28,12 +28,20 @@ object SliceFiles {
 
   /** Reads a small file.
     *
+    * @param sizeBytes
+    *   its size if it is known, which saves a request
     * @return
     *   its bytes; None if it is missing or larger than `maxBytes`
     */
-  def readSmall(store: SegmentStore, path: String, maxBytes: Long, counts: ReadCounts): Option[Array[Byte]] =
+  def readSmall(
+      store: SegmentStore,
+      path: String,
+      maxBytes: Long,
+      counts: ReadCounts,
+      sizeBytes: Long = Slice.Unknown
+  ): Option[Array[Byte]] =
     try {
-      val file = store.open(path, Slice.Unknown)
+      val file = store.open(path, sizeBytes)
       try {
         if (file.sizeBytes > maxBytes) None
         else {
