@@ -5,10 +5,11 @@ import klog.logformat.{OpenBatch, RecordFields}
 /** Cuts the records of one partition into batches (docs/write-plan.md, Batches).
   *
   * The rule: a batch ends when the next record does not fit. The records that wait at the end, or when memory
-  * is short, become a batch too.
+  * is short, become a batch too. It is partial if another task packs it again, unless it is half full: to
+  * pack it would take longer than it saves.
   *
   * @param leavesPartial
-  *   whether that one is partial, because another task packs it again
+  *   whether another task packs partial batches again
   * @param output
   *   called with each batch, in order
   */
@@ -41,7 +42,8 @@ final class BatchCutter(
   /** Cuts the records that wait, also if they are too few for a batch, and frees their memory. */
   def flush(): Unit = {
     if (!records.isEmpty) {
-      if (leavesPartial) output(encoder.encodePartial(records)) else cut(records)
+      if (leavesPartial && records.end < settings.batchBytes / 2) output(encoder.encodePartial(records))
+      else cut(records)
     }
     records.release()
   }
