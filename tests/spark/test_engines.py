@@ -303,45 +303,6 @@ def test_a_stream_says_why_python_reads_it(
     assert leaves.head().metrics().apply("klogFallBacks").value() == is_python
 
 
-@pytest.mark.parametrize("engine", ["jvm", "python"])
-def test_a_stream_decodes_only_what_is_used(
-    spark: SparkSession, root: Path, tmp_path: Path, engine: str
-) -> None:
-    reader = spark.readStream.format("klog").option("startingOffsets", "earliest")
-    frame = reader.option("subscribe", "a").option("engine", engine).load(str(root))
-    used = frame.where("offset >= 48").selectExpr("CAST(value AS STRING) AS value")
-    query = used.writeStream.format("memory").queryName("used").trigger(availableNow=True).start()
-    query.awaitTermination()
-    plan: str = query._jsq.explainInternal(False)
-    assert sorted(row["value"] for row in spark.table("used").collect()) == ["96", "97", "98", "99"]
-    assert "MicroBatchScan[value#" in plan
-    assert "timestampType" not in plan
-    counted = frame.groupBy().count().writeStream.format("memory").queryName("counted")
-    counted.outputMode("complete").trigger(availableNow=True).start().awaitTermination()
-    assert spark.table("counted").first() == (100,)
-
-
-@pytest.mark.parametrize("engine", ["auto", "python"])
-def test_a_stream_that_is_read_twice_stays_one_source(
-    spark: SparkSession, root: Path, tmp_path: Path, engine: str
-) -> None:
-    """Its columns are those that both places use, so it goes on without the jar."""
-    reader = spark.readStream.format("klog").option("startingOffsets", "earliest")
-    frame = reader.option("subscribe", "a").option("engine", engine).load(str(root))
-    left = frame.where("partition = 0").selectExpr("offset AS number")
-    right = frame.where("partition = 1").selectExpr("CAST(CAST(value AS STRING) AS BIGINT) number")
-    writer = left.union(right).writeStream.format("memory").queryName("twice")
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-    plan: str = query._jsq.explainInternal(False)
-    assert plan.count("MicroBatchScan[value#") == 2
-    assert "timestampType" not in plan
-    numbers = sorted(row["number"] for row in spark.table("twice").collect())
-    assert numbers == sorted([*range(50), *range(1, 100, 2)])
-    sources = {source["description"] for source in query.recentProgress[0]["sources"]}
-    assert len(sources) == 1
-
-
 def test_a_stream_is_joined_with_itself_in_foreach_batch(
     spark: SparkSession, root: Path, engine: str
 ) -> None:

@@ -8,8 +8,8 @@ import org.apache.spark.sql.catalyst.streaming.{StreamingRelationV2, WriteToStre
 
 /** Leaves out the columns of a stream that its query does not use: Spark prunes only those of batches.
   *
-  * The rule: a projection or an aggregation says which columns are used, if only filters lie between it and
-  * the stream. A stream that a query reads at several places stays one source, with the columns of all of
+  * The rule: a projection or an aggregation says which columns are used, if only filters, watermarks and nodes
+  * that drop duplicates lie between it and the stream. A stream that a query reads at several places stays one source, with the columns of all of
   * them: its checkpoint has an entry for each source.
   */
 object StreamColumns {
@@ -31,10 +31,15 @@ object StreamColumns {
     *   if a method is missing
     */
   def probe(): Unit = {
-    for (node <- Seq(classOf[Project], classOf[Aggregate], classOf[Filter])) {
-      node.getMethod("child")
-      node.getMethod("references")
-    }
+    for (node <- Seq(classOf[Project], classOf[Aggregate])) node.getMethod("child")
+    val passing =
+      Seq(
+        classOf[Filter],
+        classOf[EventTimeWatermark],
+        classOf[Deduplicate],
+        classOf[DeduplicateWithinWatermark]
+      )
+    for (node <- passing) node.getMethod("references")
     classOf[SubqueryAlias].getMethod("child")
     classOf[StreamingRelationV2].getMethod("output")
     val _ = AnalysisHelper.getClass.getMethod("allowInvokingTransformsInAnalyzer", classOf[() => _])
@@ -48,7 +53,8 @@ object StreamColumns {
   ): Unit = plan match {
     case project: Project => collect(project.child, Some(project.references), used)
     case aggregate: Aggregate => collect(aggregate.child, Some(aggregate.references), used)
-    case filter: Filter => collect(filter.child, columns.map(_ ++ filter.references), used)
+    case _: Filter | _: EventTimeWatermark | _: Deduplicate | _: DeduplicateWithinWatermark =>
+      collect(plan.children.head, columns.map(_ ++ plan.references), used)
     case alias: SubqueryAlias => collect(alias.child, columns, used)
     case relation: StreamingRelationV2 =>
       val earlier = used.getOrElse(relation, Some(AttributeSet.empty))
