@@ -105,7 +105,8 @@ def _run_compiler(sources: list[Path], classes: Path) -> None:
         "-usejavacp",
         "-nowarn",
     ]
-    command += ["-release", "17", "-d", str(classes), *map(str, sources)]
+    # `-release` would need the JDK's `lib/ct.sym`, which not every Java 21 has.
+    command += ["-Xunchecked-java-output-version", "17", "-d", str(classes), *map(str, sources)]
     try:
         done = subprocess.run(  # noqa: S603
             command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False,
