@@ -15,7 +15,7 @@ from itertools import compress, islice, repeat
 from types import MappingProxyType
 from typing import Any, TypedDict
 
-from klog.connector.root_urls import is_on_local_disk, url_scheme
+from klog.connector.root_urls import is_on_local_disk
 from klog.connector.source.load_plan import UNKNOWN_SIZE, LogSize
 from klog.connector.source.slice_contract import EACH, TaskDict, slice_count
 
@@ -26,9 +26,9 @@ class PlanSummary(TypedDict):
     """What the shim is told about a plan; it travels as a plain dict.
 
     Attributes:
-        format: 1.
+        format: 2.
         pythonReason: Why Python has to read; empty if the shim can.
-        schemes: The schemes of the roots: the shim knows which of them its JVM reads.
+        files: By root a file that is read: the shim finds out whether its JVM reaches it.
         arePathsAscii: Whether every Java has names for the files.
         segmentCount: How many segments the tasks read.
         sizeBytes: The bytes of them that are read.
@@ -43,7 +43,7 @@ class PlanSummary(TypedDict):
 
     format: int
     pythonReason: str
-    schemes: list[str]
+    files: dict[str, str]
     arePathsAscii: bool
     segmentCount: int
     sizeBytes: int
@@ -72,9 +72,9 @@ def summarise(
     runs = [run for task in tasks for run in task]
     size = _size_of(runs)
     return {
-        "format": 1,
+        "format": 2,
         "pythonReason": python_reason or next(filter(None, map(_python_reason, runs)), ""),
-        "schemes": sorted({url_scheme(run["root"]) for run in runs}),
+        "files": {run["root"]: _values(run, "path")[0] for run in runs},
         "arePathsAscii": all(
             path.isascii() for run in runs for path in (run["root"], *_values(run, "path"))
         ),

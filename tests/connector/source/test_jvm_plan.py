@@ -45,10 +45,13 @@ def test_the_first_partition_is_the_summary(root: Path) -> None:
     summary, *tasks = ask(root, {})
     slices = [slice_ for task in tasks for slice_ in expand_task(task)]
     size_bytes = sum(slice_.size_bytes for slice_ in slices)
+    ((of_root, path),) = summary["files"].items()
+    assert of_root == str(root)
+    assert path in {slice_.path for slice_ in slices}
     assert summary == {
-        "format": 1,
+        "format": 2,
         "pythonReason": "",
-        "schemes": [""],
+        "files": {of_root: path},
         "arePathsAscii": True,
         "segmentCount": 6,
         "sizeBytes": size_bytes,

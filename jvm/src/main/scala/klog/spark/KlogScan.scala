@@ -44,7 +44,7 @@ final class KlogScan(
     if (schema.nonEmpty) schema else StructType(tableSchema.filter(_.name == "partition").take(1))
   private lazy val plan =
     planner.plan(if (pythonSchema.isEmpty) tableSchema else pythonSchema, bounds, top)
-  private lazy val refusal = plan.summary.refusal(plan.tasks, planner.options)
+  private lazy val refusal = plan.summary.refusal(planner.options)
   private lazy val isPython = engine.isPython(refusal)
   private lazy val pythonScan = plan.pythonScan()
 

@@ -68,8 +68,9 @@ final class KlogStream(
   @volatile private var lastRefusal: Option[String] = None
   def refusal: Option[String] = lastRefusal
 
-  /** The stores of the slices, once the JVM reads a micro-batch, with Hadoop's configuration of that time. */
+  /** The stores of the slices of a micro-batch, once the JVM reads one. */
   private var stores: Option[TaskStores] = None
+  private val currentStores = new CurrentStores
 
   override def initialOffset(): Offset = python.initialOffset()
   override def latestOffset(): Offset = python.latestOffset()
@@ -86,15 +87,14 @@ final class KlogStream(
     val planned = python.planInputPartitions(start, end)
     val summary = planned.headOption.map(first => PlanSummary.of(KlogPythonBridge.taskOf(first)))
     val tasks = planned.drop(1).map(KlogPythonBridge.taskOf).toSeq
-    val reason = summary.fold("")(_.refusal(tasks, options))
+    val reason = summary.fold("")(_.refusal(options))
     val isPython = engine.isPython(reason)
     lastRefusal = Some(reason)
     if (isPython) {
       if (pythonFactory.isEmpty) pythonFactory = Some(python.createReaderFactory())
       planned.tail
     } else {
-      for (plan <- summary if !stores.exists(_.cover(plan.schemes)))
-        stores = Some(TaskStores.of(plan.schemes, options))
+      for (plan <- summary) stores = Some(currentStores.of(plan.schemes, options))
       tasks.map(new SliceInputPartition(_)).toArray
     }
   }
@@ -112,9 +112,10 @@ final class KlogStream(
 
   /** Which engine has read the last micro-batch, and why if it is Python. */
   private def engineMetrics: Map[String, String] =
-    lastRefusal.filter(_.nonEmpty) match {
+    lastRefusal match {
+      case Some("") => Map("engine" -> "jvm")
       case Some(reason) => Map("engine" -> "python", "engineReason" -> reason)
-      case None => Map("engine" -> "jvm")
+      case None => Map.empty
     }
 }
 

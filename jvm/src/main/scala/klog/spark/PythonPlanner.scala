@@ -10,14 +10,15 @@ import org.apache.spark.sql.execution.datasources.v2.python.{KlogPythonBridge, P
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import klog.slice.Slice
+import klog.slice.UnsupportedFormatError
+import klog.store.SegmentStores
 
 /** What Python says about a plan (`klog.connector.source.jvm_plan.PlanSummary`).
   *
   * @param pythonReason
   *   why Python has to read; empty if the shim can
-  * @param schemes
-  *   the schemes of the roots
+  * @param files
+  *   by root a file that is read
   * @param arePathsAscii
   *   whether every Java has names for the files
   * @param totalSegmentCount
@@ -31,7 +32,7 @@ import klog.slice.Slice
   */
 final case class PlanSummary(
     pythonReason: String,
-    schemes: Seq[String],
+    files: Map[String, String],
     arePathsAscii: Boolean,
     segmentCount: Long,
     sizeBytes: Long,
@@ -48,27 +49,37 @@ final case class PlanSummary(
     s"$segmentCount${of(totalSegmentCount)} segments, $sizeBytes${of(totalSizeBytes)} bytes"
   }
 
-  /** Returns why Python has to read, by the plan or as the JVM has no such store; empty if it has not.
-    *
-    * @param tasks
-    *   the tasks of the plan, pickled
-    */
-  def refusal(tasks: Seq[Array[Byte]], options: CaseInsensitiveStringMap): String =
+  /** The schemes of the roots. */
+  def schemes: Seq[String] = files.keys.map(SegmentStores.scheme).toSeq.distinct.sorted
+
+  /** Returns why Python has to read, by the plan or as the JVM has no such store; empty if it has not. */
+  def refusal(options: CaseInsensitiveStringMap): String =
     if (pythonReason.nonEmpty) pythonReason
     else if (!arePathsAscii && !JavaPaths.areUtf8) JavaPaths.Refusal
-    else TaskStores.refusal(schemes, tasks.headOption.flatMap(PlannedRead.firstSlice), options)
+    else TaskStores.refusal(files, options)
 }
 
 object PlanSummary {
 
-  /** Returns the summary that a pickled partition has. */
+  private val Format = 2
+
+  /** Returns the summary that a pickled partition has.
+    *
+    * @throws klog.slice.UnsupportedFormatError
+    *   if another version of klog has made it
+    */
   def of(pickled: Array[Byte]): PlanSummary = {
     val values = PickledRequest.partitionValue(pickled).asInstanceOf[JavaMap[String, AnyRef]]
     def long(name: String): Long = values.get(name).asInstanceOf[Number].longValue
     val aggregates = values.get("aggregates").asInstanceOf[JavaMap[String, Number]].asScala
+    if (long("format") != Format)
+      throw new UnsupportedFormatError(
+        s"klog's jar reads plans of format $Format, and klog's Python makes format ${long("format")}: the jar is that " +
+          "of another version. Give Spark the one that `klog jar` prints"
+      )
     PlanSummary(
       values.get("pythonReason").toString,
-      values.get("schemes").asInstanceOf[JavaList[String]].asScala.toSeq,
+      values.get("files").asInstanceOf[JavaMap[String, String]].asScala.toMap,
       values.get("arePathsAscii") == true,
       long("segmentCount"),
       long("sizeBytes"),
@@ -162,7 +173,4 @@ object PlannedRead {
     case slices: JavaList[_] => slices
     case _ => java.util.List.of() // Spark makes a partition of None if a plan has no task.
   }
-
-  /** Returns the first slice of a pickled task. */
-  def firstSlice(pickled: Array[Byte]): Option[Slice] = Slice.expandTask(task(pickled)).nextOption()
 }

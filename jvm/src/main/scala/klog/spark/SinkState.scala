@@ -9,16 +9,9 @@ final class SinkState {
 
   /** What the last micro-batch has written. */
   val progress: SinkProgress = new SinkProgress
-  private var stores: Option[(Any, TaskStores)] = None
+  private val stores = new CurrentStores
 
-  /** Returns the stores of the tasks. They share one broadcast as long as the settings are the same. */
-  def storesOf(options: CaseInsensitiveStringMap): TaskStores = synchronized {
-    val scheme = SegmentStores.scheme(options.getOrDefault("path", ""))
-    val settings = (options, TaskStores.configurationOf(scheme))
-    stores.collect { case (same, known) if same == settings => known }.getOrElse {
-      val made = TaskStores.of(Seq(scheme), options)
-      stores = Some((settings, made))
-      made
-    }
-  }
+  /** Returns the stores of the tasks. */
+  def storesOf(options: CaseInsensitiveStringMap): TaskStores =
+    stores.of(Seq(SegmentStores.scheme(options.getOrDefault("path", ""))), options)
 }

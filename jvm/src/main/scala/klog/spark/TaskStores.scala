@@ -6,13 +6,13 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.SparkContext
 import org.apache.spark.api.python.KlogPythonError
 import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.util.SerializableConfiguration
 
 import scala.jdk.CollectionConverters._
 
-import klog.slice.Slice
-import klog.store.{SegmentStores, StorageSettings}
+import klog.store.{HadoopClient, SegmentStores, StorageSettings}
 
 /** The stores of one read or write, as they travel to executors: the settings, and Hadoop's configuration if a root
   * is not on local disk.
@@ -46,22 +46,12 @@ final case class TaskStores(
     withoutSecrets(trace.toString) != trace.toString
   }
 
-  /** Returns whether roots of these schemes can be read: those on local disk need no configuration. */
-  def cover(schemes: Seq[String]): Boolean = configuration.isDefined || schemes.forall(SegmentStores.isLocal)
 }
 
 object TaskStores {
 
   /** The file that says which version of klog's layout a root has. */
   private val Format = "_klog/format.json"
-
-  /** Returns why the JVM does not read roots of these schemes; empty if it does.
-    *
-    * @param first
-    *   the first slice of the read, which has to be within reach
-    */
-  def refusal(schemes: Seq[String], first: => Option[Slice], options: CaseInsensitiveStringMap): String =
-    refusalOf(schemes, first.map(slice => (slice.root, slice.path)), options)
 
   /** Returns why the JVM does not write to a root; empty if it does.
     *
@@ -71,25 +61,28 @@ object TaskStores {
     val scheme = SegmentStores.scheme(root)
     val refusal = SegmentStores.writeRefusal(scheme)
     if (refusal.nonEmpty) refusal
-    else refusalOf(Seq(scheme), Some((root, s"${root.stripSuffix("/")}/$Format")), options)
+    else this.refusal(Map(root -> s"${root.stripSuffix("/")}/$Format"), options)
   }
 
-  private def refusalOf(
-      schemes: Seq[String],
-      file: => Option[(String, String)],
-      options: CaseInsensitiveStringMap
-  ): String = {
+  /** Returns why the JVM does not read some roots; empty if it does.
+    *
+    * @param files
+    *   by root a file of it, which has to be within reach
+    */
+  def refusal(files: Map[String, String], options: CaseInsensitiveStringMap): String = {
     val stores = new SegmentStores(hadoopConfiguration, settingsOf(options))
-    val refusals = schemes.iterator.map(stores.refusal).filter(_.nonEmpty)
-    if (refusals.hasNext) refusals.next()
-    else if (schemes.forall(SegmentStores.isLocal)) ""
-    else file.fold("") { case (root, path) => stores.accessError(root, path) }
+    val schemes = files.keys.map(SegmentStores.scheme).toSeq.distinct
+    val refusals = schemes.iterator.map(stores.refusal) ++
+      files.iterator.map { case (root, path) => stores.accessError(root, path) }
+    refusals.find(_.nonEmpty).getOrElse("")
   }
 
-  /** Returns what decides the stores of a root, besides its options: Hadoop's configuration, if it is used. */
-  def configurationOf(scheme: String): Map[String, String] =
-    if (SegmentStores.isLocal(scheme)) Map.empty
-    else hadoopConfiguration.asScala.map(entry => entry.getKey -> entry.getValue).toMap
+  /** Returns what decides the stores of roots of these schemes, besides the options: Hadoop's configuration, if it
+    * is used.
+    */
+  def configurationOf(schemes: Seq[String]): Map[String, String] =
+    if (schemes.forall(SegmentStores.isLocal)) Map.empty
+    else HadoopClient.entriesOf(hadoopConfiguration)
 
   /** Returns the stores of roots of these schemes. */
   def of(schemes: Seq[String], options: CaseInsensitiveStringMap): TaskStores = {
@@ -100,7 +93,8 @@ object TaskStores {
     TaskStores(settingsOf(options), configuration)
   }
 
-  private def hadoopConfiguration: Configuration = SparkContext.getOrCreate().hadoopConfiguration
+  /** Returns Hadoop's configuration with what the session has set, as Spark's own formats see it. */
+  private def hadoopConfiguration: Configuration = SparkSession.active.sessionState.newHadoopConf()
 
   private def settingsOf(options: CaseInsensitiveStringMap): StorageSettings =
     StorageSettings.of(options.asScala)

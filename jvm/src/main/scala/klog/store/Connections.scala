@@ -8,7 +8,7 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.FileSystem
 
-/** The connections of this process to servers: Hadoop's file systems, by URL and settings.
+/** The connections of this process to servers: Hadoop's file systems, by URL and client.
   *
   * The rule: those that were used last stay open, as tasks come again. One that is crowded out is closed when the
   * last file on it is: to close it earlier would break a running task. To forget it would not do, because Hadoop
@@ -90,7 +90,9 @@ private[store] final class Connections(maxOpen: Int) {
 }
 
 private[store] object Connections {
-  type Key = (URI, StorageSettings)
+
+  /** A server, and the id of a client. */
+  type Key = (URI, String)
 
   /** A connection; `users` and `isDropped` are guarded by the connections, and the file system by itself. */
   private final class Connection(val key: Key) {

@@ -112,34 +112,20 @@ object HadoopStore {
       catch { case _: Exception | _: LinkageError => false }
     }
 
-  /** Returns the store of a root.
-    *
-    * @param settings
-    *   the options of the read, which win over the configuration
-    */
-  def of(root: String, configuration: Configuration, settings: StorageSettings): WritableSegmentStore = {
+  /** Returns the store of a root. */
+  def of(root: String, client: HadoopClient): WritableSegmentStore = {
     val server = serverOf(root)
-    new ConnectedStore(() => connections.take((server, settings))(connect(server, configuration, settings)))
+    new ConnectedStore(() => connections.take((server, client.id))(connect(server, client)))
   }
 
   /** Returns why Hadoop cannot read a root, as a file of it shows, or has shown (`RootProbes`). */
-  def accessError(
-      root: String,
-      path: String,
-      configuration: Configuration,
-      settings: StorageSettings
-  ): String =
-    probes.accessError(root, settings)(probe(root, path, configuration, settings))
+  def accessError(root: String, path: String, client: HadoopClient): String =
+    probes.accessError(root, client.id)(probe(root, path, client))
 
   /** Tries to read a file of a root, and returns why it cannot be reached; empty if it can. */
-  private[store] def probe(
-      root: String,
-      path: String,
-      configuration: Configuration,
-      settings: StorageSettings
-  ): String =
+  private[store] def probe(root: String, path: String, client: HadoopClient): String =
     try {
-      reach(root, path, configuration, settings)
+      reach(root, path, client)
       ""
     } catch {
       // An interruption says nothing about the root. A timeout does, and has the same class.
@@ -148,20 +134,15 @@ object HadoopStore {
         throw exc
       // Jars of Hadoop whose versions differ show as linkage errors.
       case exc @ (NonFatal(_) | _: LinkageError) =>
-        val reason = settings.withoutSecrets(exc.toString, configuration)
+        val reason = client.settings.withoutSecrets(exc.toString, client.configuration)
         s"Hadoop cannot read $root: ${reason.linesIterator.next()}"
     }
 
   /** Reads a byte of a file. A connection is kept if it could, because it keeps its configuration. */
-  private def reach(
-      root: String,
-      path: String,
-      configuration: Configuration,
-      settings: StorageSettings
-  ): Unit = {
-    val key = (serverOf(root), settings)
+  private def reach(root: String, path: String, client: HadoopClient): Unit = {
+    val key = (serverOf(root), client.id)
     val isNew = !connections.has(key)
-    val lease = connections.take(key)(connect(key._1, configuration, settings))
+    val lease = connections.take(key)(connect(key._1, client))
     try readByte(lease.fileSystem, path)
     catch {
       case exc: Throwable =>
@@ -184,9 +165,9 @@ object HadoopStore {
     new URI(uri.getScheme, uri.getAuthority, "/", null, null)
   }
 
-  private def connect(uri: URI, configuration: Configuration, settings: StorageSettings): FileSystem = {
-    val configured = settings.applyTo(configuration)
-    settings.user match {
+  private def connect(uri: URI, client: HadoopClient): FileSystem = {
+    val configured = client.settings.applyTo(client.configuration)
+    client.settings.user match {
       case Some(user) => FileSystem.newInstance(uri, configured, user)
       case None => FileSystem.newInstance(uri, configured)
     }

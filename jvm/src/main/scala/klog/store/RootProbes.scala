@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit
 /** Which roots can be read, as this process has found out.
   *
   * The rule: a root that could be read is not tried again. One that could not is tried again after some
-  * minutes, because its user may have repaired the configuration. The roots that were asked about least
+  * minutes, because somebody may have repaired it. The roots that were asked about least
   * recently are forgotten.
   *
   * @param nanoTime
@@ -21,13 +21,15 @@ private[store] final class RootProbes(nanoTime: () => Long) {
     }
   )
 
-  /** Returns why a root cannot be read with these settings; empty if it can.
+  /** Returns why a client cannot read a root; empty if it can.
     *
+    * @param client
+    *   its id
     * @param probe
     *   tries to read it, and returns the same
     */
-  def accessError(root: String, settings: StorageSettings)(probe: => String): String = {
-    val key = (root, settings)
+  def accessError(root: String, client: String)(probe: => String): String = {
+    val key = (root, client)
     Option(results.get(key)).filter(isCurrent).map(_.error).getOrElse {
       val error = probe
       results.put(key, Result(error, nanoTime()))
@@ -43,7 +45,7 @@ private[store] object RootProbes {
   val MaxRoots = 1000
   val RetryNanos: Long = TimeUnit.MINUTES.toNanos(5)
 
-  private type Key = (String, StorageSettings)
+  private type Key = (String, String)
 
   private final case class Result(error: String, nanoTime: Long)
 }

@@ -8,6 +8,7 @@ import org.apache.hadoop.conf.Configuration
   *   Hadoop's; asked for only by a root that is not on local disk
   */
 final class SegmentStores(configuration: => Configuration, settings: StorageSettings) {
+  private lazy val client = new HadoopClient(configuration, settings)
 
   /** For roots on local disk alone. */
   def this() = this(new Configuration(false), StorageSettings(Map.empty))
@@ -15,12 +16,13 @@ final class SegmentStores(configuration: => Configuration, settings: StorageSett
   /** Returns the store of a root: a path or a URL. */
   def of(root: String): WritableSegmentStore =
     if (SegmentStores.isLocal(SegmentStores.scheme(root))) LocalStore
-    else HadoopStore.of(root, configuration, settings)
+    else HadoopStore.of(root, client)
 
   /** Returns why the JVM does not read roots of a scheme; empty if it does. */
   def refusal(scheme: String): String =
     if (SegmentStores.isLocal(scheme)) ""
-    else if (!HadoopStore.knows(scheme, configuration)) s"Hadoop has no file system for $scheme:// here"
+    else if (!HadoopStore.knows(scheme, client.configuration))
+      s"Hadoop has no file system for $scheme:// here"
     else settings.unknown.fold("")(name => s"Hadoop has no setting for storage.$name")
 
   /** Returns why the JVM cannot read a root, as a file of it shows; empty if it can.
@@ -29,7 +31,7 @@ final class SegmentStores(configuration: => Configuration, settings: StorageSett
     */
   def accessError(root: String, path: String): String =
     if (SegmentStores.isLocal(SegmentStores.scheme(root))) ""
-    else HadoopStore.accessError(root, path, configuration, settings)
+    else HadoopStore.accessError(root, path, client)
 }
 
 object SegmentStores {

@@ -16,8 +16,7 @@ class ConnectionsSuite extends munit.FunSuite {
     configuration.set("fs.s3a.impl", classOf[FailingFileSystem].getName)
     HadoopStore.of(
       s"s3://$bucket/root",
-      configuration,
-      StorageSettings(Map("session_token" -> token.toString))
+      new HadoopClient(configuration, StorageSettings(Map("session_token" -> token.toString)))
     )
   }
 
@@ -66,7 +65,7 @@ class ConnectionsSuite extends munit.FunSuite {
     assertEquals(closingsOf("refused"), 1)
   }
 
-  private val key = (new URI("file:///"), StorageSettings(Map.empty))
+  private val key = (new URI("file:///"), "a client")
   private val folder = Files.createTempDirectory("klog")
 
   /** Returns a connection that nobody else gets, a store on it, and a file of that. */

@@ -26,7 +26,11 @@ class HadoopAccessSuite extends munit.FunSuite {
     new SegmentStores(configuration, settings).accessError(s"s3://$bucket/root", s"s3://$bucket/root/a.log")
 
   private def probe(bucket: String, configuration: Configuration): String =
-    HadoopStore.probe(s"s3://$bucket/root", s"s3://$bucket/root/a.log", configuration, NoSettings)
+    HadoopStore.probe(
+      s"s3://$bucket/root",
+      s"s3://$bucket/root/a.log",
+      new HadoopClient(configuration, NoSettings)
+    )
 
   for {
     (failure, calls) <- Seq(
@@ -56,7 +60,7 @@ class HadoopAccessSuite extends munit.FunSuite {
     test(s"a root that Hadoop reaches is tried once, and stays connected: $failure") {
       val bucket = s"reached-${failure.length}"
       for (_ <- 1 to 3) assertEquals(accessError(bucket, configured(failure)), "")
-      HadoopStore.of(s"s3://$bucket/root", configured(failure), NoSettings)
+      HadoopStore.of(s"s3://$bucket/root", new HadoopClient(configured(failure), NoSettings))
       assertEquals(callsOf(bucket), (1, 1, 0))
     }
 
@@ -67,14 +71,18 @@ class HadoopAccessSuite extends munit.FunSuite {
     assertEquals(callsOf("settings"), (2, 2, 2))
   }
 
-  test("the next try takes the configuration of its time") {
-    assert(probe("repaired", configured("open IOException")).nonEmpty)
-    assertEquals(probe("repaired", configured("")), "")
+  test("another configuration is tried at once, with a connection of its own") {
+    assert(accessError("repaired", configured("open IOException")).nonEmpty)
+    assertEquals(accessError("repaired", configured("")), "")
+    val session = configured("")
+    session.set("spark.sql.shuffle.partitions", "7")
+    assertEquals(accessError("repaired", session), "")
+    assertEquals(callsOf("repaired"), (2, 2, 1))
   }
 
-  test("a root that fails leaves the connection to those that are reached") {
+  test("a connection is shared by those who ask in the same way") {
     assertEquals(probe("shared", configured("")), "")
-    assertEquals(probe("shared", configured("open IOException")), "")
+    assertEquals(probe("shared", configured("")), "")
     assertEquals(callsOf("shared"), (1, 2, 0))
   }
 

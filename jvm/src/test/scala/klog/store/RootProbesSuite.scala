@@ -2,7 +2,6 @@ package klog.store
 
 /** What a process knows about roots: for ever if they could be read, for minutes if not. */
 class RootProbesSuite extends munit.FunSuite {
-  private val settings = StorageSettings(Map.empty)
 
   /** Probes by a clock that stands still, and what they asked. */
   private final class Probes {
@@ -11,7 +10,7 @@ class RootProbesSuite extends munit.FunSuite {
     private val probes = new RootProbes(() => now)
 
     def accessError(root: String, error: String): String =
-      probes.accessError(root, settings) { asked :+= root; error }
+      probes.accessError(root, "a client") { asked :+= root; error }
   }
 
   test("a root that could not be read is tried again later") {

@@ -47,6 +47,17 @@ class StorageSettingsSuite extends munit.FunSuite {
     assertEquals(options.applyTo(configuration).get(pathStyle), "true")
   }
 
+  test("options win over the settings of one bucket") {
+    val (ofEndpoint, ofPathStyle) = ("fs.s3a.bucket.b.endpoint", "fs.s3a.bucket.b.path.style.access")
+    val configuration = sent(ofEndpoint -> "http://other.example", ofPathStyle -> "false")
+    configuration.set("fs.s3a.bucket.b.endpoint.region", "eu-central-1")
+    val configured = StorageSettings(Map(endpoint)).applyTo(configuration)
+    assertEquals(configured.get(ofEndpoint), null)
+    assertEquals(configured.get(ofPathStyle), "false")
+    assertEquals(configured.get(pathStyle), "false")
+    assertEquals(configured.get("fs.s3a.bucket.b.endpoint.region"), "eu-central-1")
+  }
+
   test("keys bring the provider that uses them") {
     val keys = Seq("access_key_id" -> "id", "secret_access_key" -> "secret")
     val provider = "fs.s3a.aws.credentials.provider"
