@@ -23,7 +23,7 @@ class OtherTablesSuite extends munit.FunSuite {
       .config("spark.driver.host", "127.0.0.1")
       .getOrCreate()
 
-  override def afterAll(): Unit = session.stop()
+  override def afterAll(): Unit = session.stop() // codespell:ignore
 
   private val table = new Table {
     override def name(): String = "elsewhere"
