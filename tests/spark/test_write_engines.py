@@ -44,6 +44,22 @@ def append(spark: SparkSession, folder: Path, first: int, count: int) -> None:
     more.write.format("klog").mode("append").option("topic", "source").save(str(folder / "in"))
 
 
+def metrics_of_last_query(spark: SparkSession) -> dict[str, str]:
+    """Return the metrics that Spark's UI shows of the last query, by name."""
+    assert spark._jvm is not None
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    store = spark._jsparkSession.sharedState().statusStore()
+    queries = store.executionsList()
+    query = queries.apply(queries.size() - 1)
+    values = store.executionMetrics(query.executionId())
+    metrics = (query.metrics().apply(number) for number in range(query.metrics().size()))
+    return {
+        metric.name(): values.apply(metric.accumulatorId())
+        for metric in metrics
+        if values.contains(metric.accumulatorId())
+    }
+
+
 def explain_insert(spark: SparkSession) -> str:
     rows = "SELECT CAST(value AS BINARY) AS value FROM rows_to_explain"
     plan: str = spark.sql(f"EXPLAIN INSERT INTO explained {rows}").collect()[0][0]
@@ -90,6 +106,21 @@ def test_progress_says_what_was_written(spark: SparkSession, tmp_path: Path) -> 
     assert int(metrics["files"]) >= 1
     assert int(metrics["bytesBeforeCompression"]) > 100
     assert metrics["deadLetters"] == "0"
+
+
+def test_the_ui_has_the_metrics_of_a_write(spark: SparkSession, tmp_path: Path) -> None:
+    klog.open(tmp_path).create_topic("t", 2)
+    keyed = rows(spark, 1000).selectExpr("value AS key", "repeat('x', 100) AS value")
+    writer = keyed.write.format("klog").mode("append").options(topic="t", engine="jvm")
+    writer.option("compression.type", "zstd").save(str(tmp_path))
+    metrics = metrics_of_last_query(spark)
+    sizes = [path.stat().st_size for path in tmp_path.glob("t-*/*.log")]
+    assert metrics["records written"] == "1000"
+    assert metrics["batches written"] == metrics["segments written"] == "2"
+    assert metrics["bytes written"] == str(sum(sizes))
+    assert int(metrics["bytes before compression"]) > 100_000 > sum(sizes)
+    assert metrics["dead letters"] == "0"
+    assert {"time in compression", "time in the store"} <= metrics.keys()
 
 
 def test_progress_and_explain_say_why_python_writes_a_stream(

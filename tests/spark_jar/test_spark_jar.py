@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from klog.spark_jar import configured_session, jar_compiler, jar_files
 from klog.spark_jar.configured_session import configure
-from klog.spark_jar.jar_compiler import find_jar
+from klog.spark_jar.jar_compiler import compile_jar, find_jar
 from klog.spark_jar.jar_files import JarError
 
 JAR = Path("/jars/klog.jar")
@@ -182,6 +182,15 @@ def test_the_jar_is_compiled_once(sources: Path) -> None:
     content = path.read_bytes()
     path.unlink()
     assert find_jar(lines.append).read_bytes() == content
+
+
+@pytest.mark.spark
+@pytest.mark.full
+def test_klogs_own_sources_compile(tmp_path: Path) -> None:
+    """`make spark-next` runs this with the newest PySpark, which pip installs."""
+    compile_jar(tmp_path / "klog.jar")
+    with zipfile.ZipFile(tmp_path / "klog.jar") as jar:
+        assert "klog/spark/KlogRule.class" in jar.namelist()
 
 
 @pytest.mark.spark

@@ -7,6 +7,8 @@ import org.apache.spark.sql.execution.datasources.v2.python.KlogPythonBridge
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
+import klog.staging.WriteCounts
+
 /** A write that Python runs, and why. */
 final class PythonKlogWrite(python: Write, reason: String, progress: SinkProgress) extends Write {
   override def description(): String = s"klog engine=python ($reason)"
@@ -35,7 +37,9 @@ final class PythonKlogStreamingWrite(python: StreamingWrite, reason: String, pro
 /** A write whose tasks the JVM runs.
   *
   * The rule: Python's own write makes the plan, once for a batch and once for each micro-batch, and gets the
-  * messages of the tasks for its commit.
+  * messages of the tasks for its commit. Spark asks a task for its metrics before it has committed, when most is
+  * still to be written. So the driver reports those of a batch, from the messages; those of a micro-batch are in
+  * the progress of its stream.
   *
   * @param sink
   *   what it has in common with the other writes of its table
@@ -47,6 +51,8 @@ final class KlogWrite(
     sink: SinkState
 ) extends Write {
   private lazy val batch = python.toBatch
+  private var isStream = false
+  private var written: Option[WriteCounts] = None
 
   /** The tasks of a batch. */
   lazy val tasks: PlannedTasks = new PlannedTasks(
@@ -67,18 +73,26 @@ final class KlogWrite(
     override def createBatchWriterFactory(info: PhysicalWriteInfo): DataWriterFactory =
       new StagingWriterFactory(tasks.work)
     override def useCommitCoordinator(): Boolean = batch.useCommitCoordinator
-    override def commit(messages: Array[WriterCommitMessage]): Unit =
+    override def commit(messages: Array[WriterCommitMessage]): Unit = {
       try batch.commit(StagedMessage.toPython(messages))
       finally tasks.end()
+      written = Some(StagedMessage.total(messages))
+    }
     override def abort(messages: Array[WriterCommitMessage]): Unit =
       try batch.abort(StagedMessage.toPython(messages))
       finally tasks.end()
   }
 
-  override def toStreaming: StreamingWrite =
+  override def toStreaming: StreamingWrite = {
+    isStream = true
     new KlogStreamingWrite(python.toStreaming, schema, options, sink)
+  }
 
-  override def supportedCustomMetrics(): Array[CustomMetric] = WriteMetrics.ofTasks.all
+  override def supportedCustomMetrics(): Array[CustomMetric] =
+    if (isStream) Array.empty else WriteMetrics.ofBatches.all
+
+  override def reportDriverMetrics(): Array[CustomTaskMetric] =
+    written.fold(Array.empty[CustomTaskMetric])(WriteMetrics.ofBatches.values)
 }
 
 /** The write of one micro-batch, or of a stream that Spark runs as one write. */

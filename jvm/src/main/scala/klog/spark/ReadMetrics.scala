@@ -18,7 +18,7 @@ final class FallBacksMetric extends SumMetric("klogFallBacks", "scans that fell 
 /** What Spark's UI shows of a scan. */
 object ReadMetrics {
   private val FallBacks = new FallBacksMetric
-  val ofTasks: TaskMetrics[ReadCounts] = new TaskMetrics(
+  val ofTasks: Metrics[ReadCounts] = new Metrics(
     new BytesReadMetric -> (_.bytesRead),
     new RequestsMetric -> (_.requests),
     new RecordsMetric -> (_.records),

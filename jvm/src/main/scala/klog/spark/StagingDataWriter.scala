@@ -1,7 +1,6 @@
 package klog.spark
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 import org.apache.spark.sql.execution.datasources.v2.python.KlogPythonBridge
 
@@ -37,8 +36,6 @@ final class StagingDataWriter(work: TaskWork, partition: Int, taskId: Long) exte
   override def abort(): Unit = ()
 
   override def close(): Unit = stager.foreach(_.close())
-
-  override def currentMetricsValues(): Array[CustomTaskMetric] = WriteMetrics.ofTasks.values(files.counts)
 
   private def attempt(nowMs: Long): TaskAttempt = TaskAttempt.of(plan, writer, partition, taskId, nowMs)
 

@@ -12,11 +12,11 @@ abstract class TimeMetric(name: String, description: String) extends SumMetric(n
   override def aggregateTaskMetrics(taskMetrics: Array[Long]): String = s"${taskMetrics.sum / 1000000} ms"
 }
 
-/** Metrics that tasks report, and where each is in what a task counts. */
-final class TaskMetrics[Counts](of: (CustomMetric, Counts => Long)*) {
+/** Metrics, and where each is in what a task or a write counts. */
+final class Metrics[Counts](of: (CustomMetric, Counts => Long)*) {
   val all: Array[CustomMetric] = of.map(_._1).toArray
 
-  /** Returns what a task reports. */
+  /** Returns what is reported of them. */
   def values(counts: Counts): Array[CustomTaskMetric] =
     of.map { case (metric, value) => MetricValue(metric.name, value(counts)) }.toArray
 }

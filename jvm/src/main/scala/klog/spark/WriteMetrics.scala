@@ -13,7 +13,7 @@ final class StoreTimeMetric extends TimeMetric("klogStoreTime", "time in the sto
 
 /** What Spark's UI and the progress of a stream show of a write. */
 object WriteMetrics {
-  val ofTasks: TaskMetrics[WriteCounts] = new TaskMetrics(
+  val ofBatches: Metrics[WriteCounts] = new Metrics(
     new RecordsWrittenMetric -> (_.records),
     new BatchesWrittenMetric -> (_.batches),
     new PlainBytesMetric -> (_.plainBytes),
