@@ -28,7 +28,7 @@ SINK = KAFKA.replace("connector", "sink")
 SHORT = 100
 MICRO_BATCH_SHARE = 10
 COPIES = 6
-"""No write has its values in more files at a time: a shuffle's, those that it spills, its own."""
+"""Twice the copies that a write has in files: those that it spills, a shuffle's, its own."""
 
 
 def run(count: int, codecs: Sequence[str], batches: int, rounds: int) -> Iterator[Result]:

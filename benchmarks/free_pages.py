@@ -1,9 +1,8 @@
-"""Give every write the same free pages of memory.
+"""Free as many pages of memory before each write as any write needs.
 
-The rule: a virtual machine gives free pages back to its host, and gets them again slowly. A write
-that finds the pages of files that were just deleted takes less CPU than one that needs new ones:
-0.1 s of a process for 240 MB, and up to 0.9 s. So before each write as many pages as any of them
-needs are taken and freed.
+The rule: a virtual machine returns free pages to its host, and gets others slowly. To write 240 MB
+took 0.1 s of system time with the pages of files that had just been deleted, and up to 0.9 s with
+others. So in turns a write would depend on what the one before it has deleted.
 """
 
 from __future__ import annotations

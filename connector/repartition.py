@@ -56,7 +56,7 @@ def repartition(
         partition = functions.coalesce(_partition_of_key(partitions, df["key"]), partition)
     if "partition" in columns:
         partition = functions.coalesce(df["partition"], partition)
-    # With a column that is never null, Spark knows that the rows need no other shuffle.
+    # Of a column that is never null the sink knows that the rows need no other shuffle.
     partition = functions.coalesce(partition, functions.lit(0))
     rows = df.withColumn("partition", partition)
     # The sink refuses a partition that is out of range.

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 import klog
 from klog.cli import main
 from klog.logformat.batches.scan_batches import scan_batches
+from tests.spark.last_query import plan_of_last_query
 
 pytestmark = pytest.mark.spark
 
@@ -216,11 +217,14 @@ def test_rows_that_spark_has_brought_together(
         klog.open(tmp_path).create_topic("t", PARTITIONS)
         repartitioned = klog.repartition(df, tmp_path, "t").cache()
         assert append(repartitioned.sortWithinPartitions("value"), tmp_path) == PARTITIONS
+        assert "KlogRowsInPlace" in plan_of_last_query(spark)
         nullable = df.withColumn("partition", functions.expr("nullif(partition, 1)"))
         assert append(nullable.repartition(8, "partition"), tmp_path) == 2 * PARTITIONS
+        assert "KlogBatchShuffle" in plan_of_last_query(spark)
         names = spark.range(PARTITIONS).selectExpr("coalesce(int(id), 0) AS partition")
         joined = df.join(names.hint("merge"), "partition").where("value % 2 = 0")
         assert append(joined, tmp_path) == 3 * PARTITIONS
+        assert "KlogRowsInPlace" in plan_of_last_query(spark)
         repartitioned.unpersist()
     finally:
         spark.conf.unset("spark.sql.adaptive.enabled")

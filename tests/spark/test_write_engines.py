@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import klog
 from klog.jobs import verify
+from tests.spark.last_query import metrics_of_last_query
 
 pytestmark = pytest.mark.spark
 
@@ -42,22 +43,6 @@ def stream(
 def append(spark: SparkSession, folder: Path, first: int, count: int) -> None:
     more = spark.range(first, first + count).selectExpr("CAST(id AS STRING) AS value")
     more.write.format("klog").mode("append").option("topic", "source").save(str(folder / "in"))
-
-
-def metrics_of_last_query(spark: SparkSession) -> dict[str, str]:
-    """Return the metrics that Spark's UI shows of the last query, by name."""
-    assert spark._jvm is not None
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    store = spark._jsparkSession.sharedState().statusStore()
-    queries = store.executionsList()
-    query = queries.apply(queries.size() - 1)
-    values = store.executionMetrics(query.executionId())
-    metrics = (query.metrics().apply(number) for number in range(query.metrics().size()))
-    return {
-        metric.name(): values.apply(metric.accumulatorId())
-        for metric in metrics
-        if values.contains(metric.accumulatorId())
-    }
 
 
 def explain_insert(spark: SparkSession) -> str:

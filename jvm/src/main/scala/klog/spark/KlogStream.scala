@@ -94,7 +94,8 @@ final class KlogStream(
       if (pythonFactory.isEmpty) pythonFactory = Some(python.createReaderFactory())
       planned.tail
     } else {
-      for (plan <- summary) stores = Some(currentStores.of(plan.schemes, options))
+      for (plan <- summary if plan.files.nonEmpty || stores.isEmpty)
+        stores = Some(currentStores.of(plan.schemes, options))
       tasks.map(new SliceInputPartition(_)).toArray
     }
   }

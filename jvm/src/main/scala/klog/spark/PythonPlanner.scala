@@ -10,7 +10,6 @@ import org.apache.spark.sql.execution.datasources.v2.python.{KlogPythonBridge, P
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import klog.slice.UnsupportedFormatError
 import klog.store.SegmentStores
 
 /** What Python says about a plan (`klog.connector.source.jvm_plan.PlanSummary`).
@@ -60,26 +59,20 @@ final case class PlanSummary(
 }
 
 object PlanSummary {
-
   private val Format = 2
 
-  /** Returns the summary that a pickled partition has.
-    *
-    * @throws klog.slice.UnsupportedFormatError
-    *   if another version of klog has made it
-    */
+  /** Returns the summary that a pickled partition has. Python has to read a plan of another version of klog. */
   def of(pickled: Array[Byte]): PlanSummary = {
     val values = PickledRequest.partitionValue(pickled).asInstanceOf[JavaMap[String, AnyRef]]
     def long(name: String): Long = values.get(name).asInstanceOf[Number].longValue
     val aggregates = values.get("aggregates").asInstanceOf[JavaMap[String, Number]].asScala
-    if (long("format") != Format)
-      throw new UnsupportedFormatError(
-        s"klog's jar reads plans of format $Format, and klog's Python makes format ${long("format")}: the jar is that " +
-          "of another version. Give Spark the one that `klog jar` prints"
-      )
+    val files = Option(values.get("files").asInstanceOf[JavaMap[String, String]])
+    val otherVersion =
+      s"klog's jar reads plans of format $Format, klog's Python makes format ${long("format")}: " +
+        "start Spark with the jar that `klog jar` prints"
     PlanSummary(
-      values.get("pythonReason").toString,
-      values.get("files").asInstanceOf[JavaMap[String, String]].asScala.toMap,
+      if (long("format") == Format) values.get("pythonReason").toString else otherVersion,
+      files.fold(Map.empty[String, String])(_.asScala.toMap),
       values.get("arePathsAscii") == true,
       long("segmentCount"),
       long("sizeBytes"),

@@ -8,9 +8,9 @@ import org.apache.spark.sql.catalyst.streaming.{StreamingRelationV2, WriteToStre
 
 /** Leaves out the columns of a stream that its query does not use: Spark prunes only those of batches.
   *
-  * The rule: a projection or an aggregation says which columns are used, if only filters, watermarks and nodes
-  * that drop duplicates lie between it and the stream. A stream that a query reads at several places stays one source, with the columns of all of
-  * them: its checkpoint has an entry for each source.
+  * The rule: a projection or an aggregation says which columns are used, if only projections, filters,
+  * watermarks and nodes that drop duplicates lie between it and the stream. A stream that a query reads at
+  * several places stays one source, with the columns of all of them: its checkpoint has an entry for each source.
   */
 object StreamColumns {
 
@@ -19,8 +19,13 @@ object StreamColumns {
     val used = mutable.LinkedHashMap.empty[StreamingRelationV2, Option[AttributeSet]]
     collect(write, None, used)
     AnalysisHelper.allowInvokingTransformsInAnalyzer {
-      write.transformUp { case relation: StreamingRelationV2 =>
-        used.get(relation).flatten.fold[LogicalPlan](relation)(pruned(relation, _))
+      write.transformUp {
+        case relation: StreamingRelationV2 =>
+          used.get(relation).flatten.fold[LogicalPlan](relation)(pruned(relation, _))
+        case project: Project if !project.references.subsetOf(project.child.outputSet) =>
+          project.copy(projectList =
+            project.projectList.filter(_.references.subsetOf(project.child.outputSet))
+          )
       }
     }
   }
@@ -32,6 +37,7 @@ object StreamColumns {
     */
   def probe(): Unit = {
     for (node <- Seq(classOf[Project], classOf[Aggregate])) node.getMethod("child")
+    classOf[Project].getMethod("projectList")
     val passing =
       Seq(
         classOf[Filter],
@@ -51,7 +57,7 @@ object StreamColumns {
       columns: Option[AttributeSet],
       used: mutable.Map[StreamingRelationV2, Option[AttributeSet]]
   ): Unit = plan match {
-    case project: Project => collect(project.child, Some(project.references), used)
+    case project: Project => collect(project.child, Some(referencesOf(project, columns)), used)
     case aggregate: Aggregate => collect(aggregate.child, Some(aggregate.references), used)
     case _: Filter | _: EventTimeWatermark | _: Deduplicate | _: DeduplicateWithinWatermark =>
       collect(plan.children.head, columns.map(_ ++ plan.references), used)
@@ -61,6 +67,14 @@ object StreamColumns {
       used(relation) = for (before <- earlier; here <- columns) yield before ++ here
     case _ => plan.children.foreach(collect(_, None, used))
   }
+
+  /** Returns what a projection needs for some of its columns, or for all: Spark's windows of time hand on each
+    * column.
+    */
+  private def referencesOf(project: Project, columns: Option[AttributeSet]): AttributeSet =
+    columns.fold(project.references) { above =>
+      AttributeSet(project.projectList.filter(item => above.contains(item.toAttribute)).flatMap(_.references))
+    }
 
   private def pruned(relation: StreamingRelationV2, used: AttributeSet): LogicalPlan =
     relation.table match {

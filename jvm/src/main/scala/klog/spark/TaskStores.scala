@@ -16,15 +16,20 @@ import klog.store.{HadoopClient, SegmentStores, StorageSettings}
 
 /** The stores of one read or write, as they travel to executors: the settings, and Hadoop's configuration if a root
   * is not on local disk.
+  *
+  * @param clientId
+  *   that of `HadoopClient`
   */
 final case class TaskStores(
     settings: StorageSettings,
-    configuration: Option[Broadcast[SerializableConfiguration]]
+    configuration: Option[Broadcast[SerializableConfiguration]],
+    clientId: String
 ) {
 
   /** Returns the stores, in the process that calls. */
-  def toStores: SegmentStores =
-    new SegmentStores(configuration.fold(new Configuration(false))(_.value.value), settings)
+  def toStores: SegmentStores = configuration.fold(new SegmentStores)(sent =>
+    new SegmentStores(new HadoopClient(sent.value.value, settings, clientId))
+  )
 
   /** Returns a text without the secrets of the settings and of URLs. */
   def withoutSecrets(text: String): String =
@@ -45,7 +50,6 @@ final case class TaskStores(
     error.printStackTrace(new PrintWriter(trace, true))
     withoutSecrets(trace.toString) != trace.toString
   }
-
 }
 
 object TaskStores {
@@ -70,7 +74,7 @@ object TaskStores {
     *   by root a file of it, which has to be within reach
     */
   def refusal(files: Map[String, String], options: CaseInsensitiveStringMap): String = {
-    val stores = new SegmentStores(hadoopConfiguration, settingsOf(options))
+    val stores = new SegmentStores(HadoopClient.of(hadoopConfiguration, settingsOf(options)))
     val schemes = files.keys.map(SegmentStores.scheme).toSeq.distinct
     val refusals = schemes.iterator.map(stores.refusal) ++
       files.iterator.map { case (root, path) => stores.accessError(root, path) }
@@ -86,11 +90,13 @@ object TaskStores {
 
   /** Returns the stores of roots of these schemes. */
   def of(schemes: Seq[String], options: CaseInsensitiveStringMap): TaskStores = {
-    val context = SparkContext.getOrCreate()
-    val configuration = Option.unless(schemes.forall(SegmentStores.isLocal))(
-      context.broadcast(new SerializableConfiguration(hadoopConfiguration))
-    )
-    TaskStores(settingsOf(options), configuration)
+    val settings = settingsOf(options)
+    if (schemes.forall(SegmentStores.isLocal)) TaskStores(settings, None, "")
+    else {
+      val client = HadoopClient.of(hadoopConfiguration, settings)
+      val sent = SparkContext.getOrCreate().broadcast(new SerializableConfiguration(client.configuration))
+      TaskStores(settings, Some(sent), client.id)
+    }
   }
 
   /** Returns Hadoop's configuration with what the session has set, as Spark's own formats see it. */

@@ -97,5 +97,6 @@ final case class DistributedRowsExec(child: SparkPlan, tasks: PlannedTasks) exte
   /** Whether expressions have one value for all rows of a partition. */
   private def areOf(expressions: Seq[Expression], partition: Attribute): Boolean =
     expressions.forall(_.deterministic) && AttributeSet(expressions) == AttributeSet(partition)
+
   override protected def withNewChildInternal(newChild: SparkPlan): DistributedRowsExec = copy(newChild)
 }

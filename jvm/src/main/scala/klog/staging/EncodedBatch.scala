@@ -12,7 +12,7 @@ import klog.logformat.{BatchLimits, OpenBatch}
   * @param plainBytes
   *   its size before compression
   * @param isPartial
-  *   whether it is not full: it is not compressed, and another task packs its records with those of others
+  *   whether it is less than half full: it is not compressed, and another task packs its records with others
   */
 final class EncodedBatch(
     val data: Array[Byte],

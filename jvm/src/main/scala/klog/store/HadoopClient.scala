@@ -18,26 +18,33 @@ import org.apache.hadoop.security.UserGroupInformation
   *   Hadoop's
   * @param settings
   *   the options of the read or the write, which win over the configuration
+  * @param id
+  *   differs between clients, and shows no value
   */
-final class HadoopClient(val configuration: Configuration, val settings: StorageSettings) {
-  import HadoopClient._
-
-  /** Tells clients apart; no value can be found out from it. */
-  lazy val id: String = {
-    val user = s"user=${UserGroupInformation.getCurrentUser.getUserName}"
-    val options = settings.values.map { case (name, text) => s"storage.$name=$text" }
-    val texts = Seq(user) ++ options.toSeq.sorted ++ entriesOf(configuration).map(_.toString).toSeq.sorted
-    val digest = MessageDigest.getInstance("SHA-256").digest(texts.mkString("\u0000").getBytes(UTF_8))
-    HexFormat.of.formatHex(digest)
-  }
-}
+final class HadoopClient(val configuration: Configuration, val settings: StorageSettings, val id: String)
 
 object HadoopClient {
 
-  /** Returns what decides how Hadoop asks servers. A session adds its own conf, which does not. */
+  /** The settings of file systems, of their clients and of the login. */
+  private val Decisive = Seq("fs.", "dfs.", "hadoop.", "ipc.")
+
+  /** For roots on local disk, which ask no server. */
+  val ofLocalDisk: HadoopClient =
+    new HadoopClient(new Configuration(false), StorageSettings(Map.empty), "")
+
+  def of(configuration: Configuration, settings: StorageSettings): HadoopClient = {
+    val user = s"user=${UserGroupInformation.getCurrentUser.getUserName}"
+    val options = settings.values.map { case (name, text) => s"storage.$name=$text" }
+    val entries = entriesOf(configuration).map { case (name, text) => s"$name=$text" }
+    val texts = Seq(user) ++ options.toSeq.sorted ++ entries.toSeq.sorted
+    val digest = MessageDigest.getInstance("SHA-256").digest(texts.mkString("\u0000").getBytes(UTF_8))
+    new HadoopClient(configuration, settings, HexFormat.of.formatHex(digest))
+  }
+
+  /** Returns what decides how Hadoop asks servers. */
   def entriesOf(configuration: Configuration): Map[String, String] =
     configuration.asScala
       .map(entry => entry.getKey -> entry.getValue)
-      .filterNot(_._1.startsWith("spark."))
+      .filter { case (name, _) => Decisive.exists(name.startsWith) }
       .toMap
 }

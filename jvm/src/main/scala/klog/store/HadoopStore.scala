@@ -166,7 +166,7 @@ object HadoopStore {
   }
 
   private def connect(uri: URI, client: HadoopClient): FileSystem = {
-    val configured = client.settings.applyTo(client.configuration)
+    val configured = client.settings.applyTo(client.configuration, uri.getAuthority)
     client.settings.user match {
       case Some(user) => FileSystem.newInstance(uri, configured, user)
       case None => FileSystem.newInstance(uri, configured)

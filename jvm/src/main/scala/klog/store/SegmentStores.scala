@@ -1,29 +1,27 @@
 package klog.store
 
-import org.apache.hadoop.conf.Configuration
-
 /** Which store the files of a root are in.
   *
-  * @param configuration
-  *   Hadoop's; asked for only by a root that is not on local disk
+  * @param client
+  *   asks Hadoop's servers; made only for a root that is not on local disk
   */
-final class SegmentStores(configuration: => Configuration, settings: StorageSettings) {
-  private lazy val client = new HadoopClient(configuration, settings)
+final class SegmentStores(client: => HadoopClient) {
+  private lazy val hadoop = client
 
   /** For roots on local disk alone. */
-  def this() = this(new Configuration(false), StorageSettings(Map.empty))
+  def this() = this(HadoopClient.ofLocalDisk)
 
   /** Returns the store of a root: a path or a URL. */
   def of(root: String): WritableSegmentStore =
     if (SegmentStores.isLocal(SegmentStores.scheme(root))) LocalStore
-    else HadoopStore.of(root, client)
+    else HadoopStore.of(root, hadoop)
 
   /** Returns why the JVM does not read roots of a scheme; empty if it does. */
   def refusal(scheme: String): String =
     if (SegmentStores.isLocal(scheme)) ""
-    else if (!HadoopStore.knows(scheme, client.configuration))
+    else if (!HadoopStore.knows(scheme, hadoop.configuration))
       s"Hadoop has no file system for $scheme:// here"
-    else settings.unknown.fold("")(name => s"Hadoop has no setting for storage.$name")
+    else hadoop.settings.unknown.fold("")(name => s"Hadoop has no setting for storage.$name")
 
   /** Returns why the JVM cannot read a root, as a file of it shows; empty if it can.
     *
@@ -31,7 +29,7 @@ final class SegmentStores(configuration: => Configuration, settings: StorageSett
     */
   def accessError(root: String, path: String): String =
     if (SegmentStores.isLocal(SegmentStores.scheme(root))) ""
-    else HadoopStore.accessError(root, path, client)
+    else HadoopStore.accessError(root, path, hadoop)
 }
 
 object SegmentStores {

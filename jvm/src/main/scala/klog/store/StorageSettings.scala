@@ -24,18 +24,21 @@ final case class StorageSettings(values: Map[String, String]) {
   /** The user of HDFS, if one is set. */
   def user: Option[String] = values.get("user")
 
-  /** Returns a configuration with the options. */
-  def applyTo(configuration: Configuration): Configuration = {
+  /** Returns a configuration with the options. They win over the settings of the bucket, too, which S3's client
+    * prefers to those of all.
+    *
+    * @param server
+    *   the authority of a root: on S3, its bucket
+    */
+  def applyTo(configuration: Configuration, server: String): Configuration = {
     val configured = new Configuration(configuration)
     def set(setting: String, text: String): Unit = {
-      settingsOfBuckets(configured, setting).foreach(configured.unset)
+      configured.unset(s"fs.s3a.bucket.$server.${setting.stripPrefix("fs.s3a.")}")
       configured.set(setting, text)
     }
     for ((name, text) <- values; setting <- S3Names.get(name)) set(setting, text)
     if (!isSet(configured, S3StreamType)) configured.set(S3StreamType, "classic")
-    val isPathStyleSet =
-      isSet(configured, PathStyle) || settingsOfBuckets(configured, PathStyle).nonEmpty
-    if (values.contains("endpoint") && !isPathStyleSet) configured.set(PathStyle, "true")
+    if (values.contains("endpoint") && !isSet(configured, PathStyle)) configured.set(PathStyle, "true")
     if (values.get("allow_http").exists(_.equalsIgnoreCase("true"))) {
       set("fs.s3a.connection.ssl.enabled", "false")
     }
@@ -92,15 +95,6 @@ object StorageSettings {
 
   private def secretsOf(configuration: Configuration): Seq[String] =
     configuration.asScala.map(_.getKey).toSeq.filter(_.matches(SecretSettings)).map(configuration.get)
-
-  /** Returns the names under which a setting of S3 is set for one bucket each: they win over the setting. */
-  private def settingsOfBuckets(configuration: Configuration, setting: String): Seq[String] = {
-    val name = setting.stripPrefix("fs.s3a.")
-    configuration.asScala
-      .map(_.getKey)
-      .filter(key => key.startsWith("fs.s3a.bucket.") && key.endsWith(s".$name"))
-      .toSeq
-  }
 
   /** Returns whether somebody has set a setting: it is not there by Hadoop's own defaults alone. */
   private def isSet(configuration: Configuration, name: String): Boolean =

@@ -24,12 +24,12 @@ class SecretsInErrorsSuite extends munit.FunSuite {
   private def stores(message: String, failure: String): TaskStores = {
     val configuration = new Configuration
     configuration.set("fs.s3a.impl", classOf[FailingFileSystem].getName)
-    configuration.set("klog.test.failure", s"open $failure")
-    configuration.set("klog.test.message", message)
+    configuration.set("fs.klog-test.failure", s"open $failure")
+    configuration.set("fs.klog-test.message", message)
     configuration.set("fs.s3a.session.token", "canary5")
     configuration.set("fs.s3a.bucket.orders.secret.key", "canary6")
     val settings = StorageSettings(Map("secret_access_key" -> "canary4"))
-    TaskStores(settings, Some(new LocalBroadcast(new SerializableConfiguration(configuration))))
+    TaskStores(settings, Some(new LocalBroadcast(new SerializableConfiguration(configuration))), "a client")
   }
 
   private def readError(message: String, failure: String): RuntimeException = {

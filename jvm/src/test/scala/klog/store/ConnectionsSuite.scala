@@ -16,7 +16,7 @@ class ConnectionsSuite extends munit.FunSuite {
     configuration.set("fs.s3a.impl", classOf[FailingFileSystem].getName)
     HadoopStore.of(
       s"s3://$bucket/root",
-      new HadoopClient(configuration, StorageSettings(Map("session_token" -> token.toString)))
+      HadoopClient.of(configuration, StorageSettings(Map("session_token" -> token.toString)))
     )
   }
 

@@ -37,8 +37,8 @@ final class FailingFileSystem extends FileSystem {
   }
 
   private def failIf(method: String): Unit = {
-    val message = getConf.get("klog.test.message", "no")
-    getConf.get("klog.test.failure", "").split(' ') match {
+    val message = getConf.get("fs.klog-test.message", "no")
+    getConf.get("fs.klog-test.failure", "").split(' ') match {
       case Array(`method`, "IOException") => throw new IOException(message)
       case Array(`method`, "IllegalStateException") => throw new IllegalStateException(message)
       case Array(`method`, "NoSuchMethodError") => throw new NoSuchMethodError(message)

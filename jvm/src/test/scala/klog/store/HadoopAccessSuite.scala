@@ -13,8 +13,8 @@ class HadoopAccessSuite extends munit.FunSuite {
   private def configured(failure: String, message: String = "no"): Configuration = {
     val configuration = new Configuration
     configuration.set("fs.s3a.impl", classOf[FailingFileSystem].getName)
-    configuration.set("klog.test.failure", failure)
-    configuration.set("klog.test.message", message)
+    configuration.set("fs.klog-test.failure", failure)
+    configuration.set("fs.klog-test.message", message)
     configuration
   }
 
@@ -23,13 +23,14 @@ class HadoopAccessSuite extends munit.FunSuite {
       configuration: Configuration,
       settings: StorageSettings = NoSettings
   ): String =
-    new SegmentStores(configuration, settings).accessError(s"s3://$bucket/root", s"s3://$bucket/root/a.log")
+    new SegmentStores(HadoopClient.of(configuration, settings))
+      .accessError(s"s3://$bucket/root", s"s3://$bucket/root/a.log")
 
   private def probe(bucket: String, configuration: Configuration): String =
     HadoopStore.probe(
       s"s3://$bucket/root",
       s"s3://$bucket/root/a.log",
-      new HadoopClient(configuration, NoSettings)
+      HadoopClient.of(configuration, NoSettings)
     )
 
   for {
@@ -60,7 +61,7 @@ class HadoopAccessSuite extends munit.FunSuite {
     test(s"a root that Hadoop reaches is tried once, and stays connected: $failure") {
       val bucket = s"reached-${failure.length}"
       for (_ <- 1 to 3) assertEquals(accessError(bucket, configured(failure)), "")
-      HadoopStore.of(s"s3://$bucket/root", new HadoopClient(configured(failure), NoSettings))
+      HadoopStore.of(s"s3://$bucket/root", HadoopClient.of(configured(failure), NoSettings))
       assertEquals(callsOf(bucket), (1, 1, 0))
     }
 

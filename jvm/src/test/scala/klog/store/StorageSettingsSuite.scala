@@ -9,7 +9,7 @@ class StorageSettingsSuite extends munit.FunSuite {
   private val endpoint = "endpoint" -> "http://storage.example:9000"
 
   private def configured(options: (String, String)*): Configuration =
-    StorageSettings(options.toMap).applyTo(new Configuration(false))
+    StorageSettings(options.toMap).applyTo(new Configuration(false), "b")
 
   test("an endpoint is addressed by the path, unless the read says otherwise") {
     assertEquals(configured(endpoint).get(pathStyle), "true")
@@ -32,7 +32,7 @@ class StorageSettingsSuite extends munit.FunSuite {
   }
 
   test("Hadoop's defaults give way to klog's") {
-    val configured = StorageSettings(Map(endpoint)).applyTo(sent())
+    val configured = StorageSettings(Map(endpoint)).applyTo(sent(), "b")
     assertEquals(sent().get(pathStyle), "false")
     assertEquals(configured.get(pathStyle), "true")
     assertEquals(configured.get(streamType), "classic")
@@ -40,22 +40,26 @@ class StorageSettingsSuite extends munit.FunSuite {
 
   test("the user's configuration wins over what the options do not say") {
     val configuration = sent(pathStyle -> "false", streamType -> "prefetch")
-    val configured = StorageSettings(Map(endpoint)).applyTo(configuration)
+    val configured = StorageSettings(Map(endpoint)).applyTo(configuration, "b")
     assertEquals(configured.get(pathStyle), "false")
     assertEquals(configured.get(streamType), "prefetch")
     val options = StorageSettings(Map(endpoint, "path_style" -> "true"))
-    assertEquals(options.applyTo(configuration).get(pathStyle), "true")
+    assertEquals(options.applyTo(configuration, "b").get(pathStyle), "true")
   }
 
-  test("options win over the settings of one bucket") {
-    val (ofEndpoint, ofPathStyle) = ("fs.s3a.bucket.b.endpoint", "fs.s3a.bucket.b.path.style.access")
-    val configuration = sent(ofEndpoint -> "http://other.example", ofPathStyle -> "false")
-    configuration.set("fs.s3a.bucket.b.endpoint.region", "eu-central-1")
-    val configured = StorageSettings(Map(endpoint)).applyTo(configuration)
-    assertEquals(configured.get(ofEndpoint), null)
-    assertEquals(configured.get(ofPathStyle), "false")
-    assertEquals(configured.get(pathStyle), "false")
-    assertEquals(configured.get("fs.s3a.bucket.b.endpoint.region"), "eu-central-1")
+  test("options win over the settings of their bucket alone") {
+    val changed = Seq("fs.s3a.bucket.b.endpoint")
+    val same = Seq(
+      "fs.s3a.bucket.b.path.style.access",
+      "fs.s3a.bucket.b.endpoint.region",
+      "fs.s3a.bucket.b.assumed.role.sts.endpoint",
+      "fs.s3a.bucket.other.endpoint"
+    )
+    val configuration = sent((changed ++ same).map(_ -> "set"): _*)
+    val configured = StorageSettings(Map(endpoint)).applyTo(configuration, "b")
+    assertEquals(changed.map(configured.get), Seq(null))
+    assertEquals(same.map(configured.get), same.map(_ => "set"))
+    assertEquals(configured.get(pathStyle), "true")
   }
 
   test("keys bring the provider that uses them") {
