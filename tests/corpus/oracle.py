@@ -95,6 +95,10 @@ def offsets(
     }
 
 
+class LogStartMovedError(Exception):
+    """The broker has deleted records that were to be read."""
+
+
 def consume(client: Client, start: dict[Where, int], end: dict[Where, int], level: str) -> Account:
     consumer = Consumer(
         {
@@ -121,6 +125,9 @@ def consume(client: Client, start: dict[Where, int], end: dict[Where, int], leve
         where = (message.topic() or "", message.partition() or 0)
         if error is None:
             account[where[0], where[1], message.offset() or 0] = _fields(message)
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            consumer.close()
+            raise LogStartMovedError(f"{where}: {error}")
         elif error.code() != KafkaError._PARTITION_EOF:
             raise RuntimeError(f"{where}: {error}")
         elif (message.offset() or 0) >= end[where]:

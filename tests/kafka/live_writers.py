@@ -5,19 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import OffsetSpec
 
 from tests.corpus.clients import Client
-from tests.corpus.oracle import Account, consume, offsets
+from tests.corpus.oracle import Account, LogStartMovedError, consume, offsets
 
 SMALL_SEGMENTS = {
     "internal.segment.bytes": "65536",
     "segment.index.bytes": "4096",
     "index.interval.bytes": "1024",
 }
+MOVES = 10
 
 
 @contextmanager
@@ -62,8 +63,14 @@ def _transaction(producer: Producer, topic: str, partitions: int, keys: int, num
 
 
 def account(client: Client, topic: str, partitions: int, level: str) -> Account:
-    """Return the records that the real consumer reads of a topic from start to end."""
+    """Return the records that the real consumer reads of a topic from start to end.
+
+    It begins again if a broker that expires the log has moved its start.
+    """
     where = [(topic, partition) for partition in range(partitions)]
-    start = offsets(client, where, OffsetSpec.earliest(), "read_uncommitted")
-    end = offsets(client, where, OffsetSpec.latest(), level)
-    return consume(client, start, end, level)
+    for _ in range(MOVES):
+        start = offsets(client, where, OffsetSpec.earliest(), "read_uncommitted")
+        end = offsets(client, where, OffsetSpec.latest(), level)
+        with suppress(LogStartMovedError):
+            return consume(client, start, end, level)
+    raise RuntimeError(f"{topic}: its start has moved {MOVES} times while it was read")
