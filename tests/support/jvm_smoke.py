@@ -34,7 +34,7 @@ def engine_of(frame: DataFrame) -> str:
     return plan.getvalue().partition("engine=")[2].partition(",")[0]
 
 
-def write_engines(session: SparkSession, root: str) -> list[str]:
+def write_engine(session: SparkSession, root: str) -> str:
     """Write a batch in several tasks and a stream; return the engine of the stream's micro-batch.
 
     The batch names its engine, so it fails with another one.
@@ -53,7 +53,8 @@ def write_engines(session: SparkSession, root: str) -> list[str]:
     values = klog.open(root).scan("w").read_all()["value"].to_pylist()
     assert sorted(map(int, values)) == sorted([*range(100), *range(100)])
     (progress,) = query.recentProgress
-    return [progress["sink"]["metrics"]["engine"]]
+    engine: str = progress["sink"]["metrics"]["engine"]
+    return engine
 
 
 def main(address: str = "local[1]") -> None:
@@ -80,7 +81,7 @@ def main(address: str = "local[1]") -> None:
         session.sql("INSERT INTO t (value) VALUES (X'76')")
         assert session.table("t").count() == 3
         session.sql("DROP TABLE t")
-        engines += write_engines(session, root)
+        engines.append(write_engine(session, root))
     sys.stdout.write(f"{session.version} engine={'+'.join(sorted(set(engines)))}\n")
     session.stop()
 

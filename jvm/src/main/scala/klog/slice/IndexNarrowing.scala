@@ -22,9 +22,10 @@ object IndexNarrowing {
   def narrow(store: SegmentStore, slice: Slice, file: SegmentFile, counts: ReadCounts): Slice =
     if (slice.indexPath.isEmpty) slice
     else {
-      val (maxBytes, size) = (math.min(slice.indexSizeBytes, MaxIndexBytes), slice.indexSizeBytes)
+      val maxBytes = math.min(slice.indexSizeBytes, MaxIndexBytes)
+      val knownBytes = if (slice.isCommitted) slice.indexSizeBytes else Slice.Unknown
       SliceFiles
-        .readSmall(store, slice.indexPath, maxBytes, counts, if (slice.isCommitted) size else Slice.Unknown)
+        .readSmall(store, slice.indexPath, maxBytes, counts, knownBytes)
         .flatMap(OffsetIndex.parse(_, slice.baseOffset, slice.segmentSizeBytes))
         .filterNot(_.isEmpty)
         .map(index =>

@@ -8,15 +8,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   * were replaced go to the tasks of the next micro-batch.
   */
 final class CurrentStores {
-  private var known: Option[(Any, TaskStores)] = None
+  private var last: Option[TaskStores] = None
 
   /** Returns the stores of roots of these schemes. */
   def of(schemes: Seq[String], options: CaseInsensitiveStringMap): TaskStores = synchronized {
-    val settings = (options, schemes, TaskStores.configurationOf(schemes))
-    known.collect { case (same, stores) if same == settings => stores }.getOrElse {
-      val stores = TaskStores.of(schemes, options)
-      known = Some((settings, stores))
-      stores
-    }
+    val stores = TaskStores.of(schemes, options, last)
+    last = Some(stores)
+    stores
   }
 }

@@ -28,6 +28,12 @@ sealed trait Engine {
 }
 
 object Engine {
+
+  /** Returns what the progress of a stream says: why Python has done a micro-batch, empty if the JVM has. */
+  def metrics(pythonReason: String): Map[String, String] =
+    if (pythonReason.isEmpty) Map("engine" -> "jvm")
+    else Map("engine" -> "python", "engineReason" -> pythonReason)
+
   case object Auto extends Engine {
     override def isPython(reason: String): Boolean = reason.nonEmpty
     override def pythonWriteReason(reason: => String): String = reason

@@ -113,11 +113,7 @@ final class KlogStream(
 
   /** Which engine has read the last micro-batch, and why if it is Python. */
   private def engineMetrics: Map[String, String] =
-    lastRefusal match {
-      case Some("") => Map("engine" -> "jvm")
-      case Some(reason) => Map("engine" -> "python", "engineReason" -> reason)
-      case None => Map.empty
-    }
+    lastRefusal.fold(Map.empty[String, String])(Engine.metrics)
 }
 
 object KlogStream {

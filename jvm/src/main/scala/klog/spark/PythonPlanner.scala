@@ -49,7 +49,7 @@ final case class PlanSummary(
   }
 
   /** The schemes of the roots. */
-  def schemes: Seq[String] = files.keys.map(SegmentStores.scheme).toSeq.distinct.sorted
+  def schemes: Seq[String] = SegmentStores.schemes(files.keys)
 
   /** Returns why Python has to read, by the plan or as the JVM has no such store; empty if it has not. */
   def refusal(options: CaseInsensitiveStringMap): String =

@@ -11,10 +11,10 @@ import klog.staging.WriteCounts
 final class SinkProgress {
   private val last = new AtomicReference(Map.empty[String, String])
 
-  def setJvm(counts: WriteCounts): Unit = last.set(Map("engine" -> "jvm") ++ WriteMetrics.progress(counts))
+  def setJvm(counts: WriteCounts): Unit = last.set(Engine.metrics("") ++ WriteMetrics.progress(counts))
 
   /** Python's tasks do not say what they have written. */
-  def setPython(reason: String): Unit = last.set(Map("engine" -> "python", "engineReason" -> reason))
+  def setPython(reason: String): Unit = last.set(Engine.metrics(reason))
 
   /** Returns the metrics once; none if nothing was written since. */
   def metrics: JavaMap[String, String] = last.getAndSet(Map.empty).asJava

@@ -75,27 +75,29 @@ object TaskStores {
     */
   def refusal(files: Map[String, String], options: CaseInsensitiveStringMap): String = {
     val stores = new SegmentStores(HadoopClient.of(hadoopConfiguration, settingsOf(options)))
-    val schemes = files.keys.map(SegmentStores.scheme).toSeq.distinct
-    val refusals = schemes.iterator.map(stores.refusal) ++
+    val refusals = SegmentStores.schemes(files.keys).iterator.map(stores.refusal) ++
       files.iterator.map { case (root, path) => stores.accessError(root, path) }
     refusals.find(_.nonEmpty).getOrElse("")
   }
 
-  /** Returns what decides the stores of roots of these schemes, besides the options: Hadoop's configuration, if it
-    * is used.
+  /** Returns the stores of roots of these schemes.
+    *
+    * @param last
+    *   earlier ones, which are returned if nothing has changed since: they have been sent already
     */
-  def configurationOf(schemes: Seq[String]): Map[String, String] =
-    if (schemes.forall(SegmentStores.isLocal)) Map.empty
-    else HadoopClient.entriesOf(hadoopConfiguration)
-
-  /** Returns the stores of roots of these schemes. */
-  def of(schemes: Seq[String], options: CaseInsensitiveStringMap): TaskStores = {
+  def of(
+      schemes: Seq[String],
+      options: CaseInsensitiveStringMap,
+      last: Option[TaskStores] = None
+  ): TaskStores = {
     val settings = settingsOf(options)
     if (schemes.forall(SegmentStores.isLocal)) TaskStores(settings, None, "")
     else {
       val client = HadoopClient.of(hadoopConfiguration, settings)
-      val sent = SparkContext.getOrCreate().broadcast(new SerializableConfiguration(client.configuration))
-      TaskStores(settings, Some(sent), client.id)
+      last.filter(_.clientId == client.id).getOrElse {
+        val sent = SparkContext.getOrCreate().broadcast(new SerializableConfiguration(client.configuration))
+        TaskStores(settings, Some(sent), client.id)
+      }
     }
   }
 

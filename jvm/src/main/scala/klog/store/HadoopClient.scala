@@ -42,7 +42,7 @@ object HadoopClient {
   }
 
   /** Returns what decides how Hadoop asks servers. */
-  def entriesOf(configuration: Configuration): Map[String, String] =
+  private def entriesOf(configuration: Configuration): Map[String, String] =
     configuration.asScala
       .map(entry => entry.getKey -> entry.getValue)
       .filter { case (name, _) => Decisive.exists(name.startsWith) }

@@ -45,6 +45,9 @@ object SegmentStores {
       root.takeWhile(_ != ':')
     else ""
 
+  /** Returns the schemes of some roots, each once. */
+  def schemes(roots: Iterable[String]): Seq[String] = roots.map(scheme).toSeq.distinct
+
   /** Returns whether a scheme is that of local disk. */
   def isLocal(scheme: String): Boolean = scheme.isEmpty || scheme == "file"
 

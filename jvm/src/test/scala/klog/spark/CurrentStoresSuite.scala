@@ -2,21 +2,11 @@ package klog.spark
 
 import java.util.Collections
 
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** The tasks of micro-batches share one broadcast until the session's keys change. */
-class CurrentStoresSuite extends munit.FunSuite {
-  private lazy val session =
-    SparkSession
-      .builder()
-      .master("local[1]")
-      .config("spark.ui.enabled", "false")
-      .config("spark.driver.host", "127.0.0.1")
-      .getOrCreate()
+class CurrentStoresSuite extends LocalSessionSuite {
   private val noOptions = new CaseInsensitiveStringMap(Collections.emptyMap())
-
-  override def afterAll(): Unit = session.stop() // codespell:ignore
 
   test("a key that the session replaces is sent to the next tasks") {
     session.conf.set("fs.s3a.session.token", "old")

@@ -5,7 +5,6 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import org.apache.spark.sql.catalyst.plans.logical.{AppendData, LogicalPlan}
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.connector.catalog.{Identifier, KlogCatalogBridge, Table, TableCapability}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.types.StructType
@@ -14,16 +13,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 /** Tables of other formats stay as they are, also those that Spark's own catalog does not know: Delta and Iceberg
   * have a session catalog of their own.
   */
-class OtherTablesSuite extends munit.FunSuite {
-  private lazy val session =
-    SparkSession
-      .builder()
-      .master("local[1]")
-      .config("spark.ui.enabled", "false")
-      .config("spark.driver.host", "127.0.0.1")
-      .getOrCreate()
-
-  override def afterAll(): Unit = session.stop() // codespell:ignore
+class OtherTablesSuite extends LocalSessionSuite {
 
   private val table = new Table {
     override def name(): String = "elsewhere"

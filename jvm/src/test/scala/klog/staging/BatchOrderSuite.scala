@@ -12,22 +12,7 @@ import munit.FunSuite
 /** A task takes the batches of a partition in their order only, each once. */
 class BatchOrderSuite extends FunSuite {
   private val a0 = ("t", 0, 0, 0)
-  private val settings = StagingSettings(
-    "none",
-    None,
-    1 << 19,
-    1 << 20,
-    1 << 30,
-    1 << 30,
-    1 << 20,
-    4096,
-    65536,
-    false,
-    false,
-    None,
-    None,
-    "murmur2"
-  )
+  private val settings = PlainSettings.all
   private val topic = TopicPlan("t", "id", 0, new Array[Long](2), new Array[Int](2), settings)
   private val plan =
     WritePlan("write", "root", Some("t"), None, None, None, 1 << 20, Map("t" -> topic), Map.empty)

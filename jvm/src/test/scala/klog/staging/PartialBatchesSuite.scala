@@ -9,22 +9,7 @@ import munit.FunSuite
 /** Batches that are less than half full are packed again by the task that gets them, in their order. */
 class PartialBatchesSuite extends FunSuite {
   private val (batchBytes, recordBytes, header) = (10061, 100, 61)
-  private val settings = StagingSettings(
-    "none",
-    None,
-    batchBytes,
-    1 << 20,
-    1 << 30,
-    1 << 30,
-    1 << 20,
-    4096,
-    65536,
-    false,
-    false,
-    None,
-    None,
-    "murmur2"
-  )
+  private val settings = PlainSettings.all.copy(batchBytes = batchBytes)
 
   /** Cuts so many records, as a task that leaves partial batches. */
   private def firstTask(records: Int): Seq[EncodedBatch] = cut(leavesPartial = true) { cutter =>
