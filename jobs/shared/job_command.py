@@ -43,12 +43,21 @@ class Report(Protocol):
 RunJob: TypeAlias = "Callable[[SparkSession | None, argparse.Namespace], Report]"
 
 
+def plain_session(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Return the builder of a session unchanged: for a job that asks nothing of it.
+
+    Args:
+        builder: The builder.
+    """
+    return builder
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A job's verb, help, own options, and the function that loads the job.
 
     The loaded job gets the parsed arguments; each job's have `root`, `topic` (a list of names, or
-    None) and `dry_run`.
+    None) and `dry_run`. `configure` sets what the job needs of the session of spark-submit.
     """
 
     verb: str
@@ -58,6 +67,7 @@ class Command:
     load: Callable[[], RunJob]
     dry_run_help: str = "only show what would be done; write nothing"
     root_help: str = "a klog root"
+    configure: Callable[[Any], Any] = plain_session
 
 
 def no_options(parser: argparse.ArgumentParser) -> None:
@@ -153,7 +163,8 @@ def _run_on_spark(
         from pyspark.sql import SparkSession
 
         run_job = command.load()
-        spark = SparkSession.builder.appName(f"klog {command.verb}").getOrCreate()
+        builder = SparkSession.builder.appName(f"klog {command.verb}")
+        spark = command.configure(builder).getOrCreate()
     try:
         return write_report(run_job(spark, args), out, as_json=args.json)
     except argparse.ArgumentError as exc:

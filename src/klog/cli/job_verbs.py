@@ -13,6 +13,7 @@ from klog.jobs.commands import (
     merge_command,
     repair_command,
     retain_command,
+    to_delta_command,
     vacuum_command,
     verify_command,
 )
@@ -30,6 +31,7 @@ COMMANDS: tuple[Command, ...] = (
     export_log_command.COMMAND,
     adopt_command.COMMAND,
     import_log_command.COMMAND,
+    to_delta_command.COMMAND,
 )
 
 

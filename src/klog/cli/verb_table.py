@@ -140,6 +140,7 @@ VERBS: dict[str, AddVerb] = {
     "export-log": _all_jobs,
     "adopt": _all_jobs,
     "import-log": _all_jobs,
+    "to-delta": _all_jobs,
     "jobs": _job_files,
     "jar": _jar,
     "verifiable-producer": _verifiable_producer,

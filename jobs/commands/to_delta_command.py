@@ -1,0 +1,162 @@
+"""The command `to-delta`: its options, and the job that they run."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from klog.jobs.shared.argument_values import duration_ms, name_and_value
+from klog.jobs.shared.job_command import Command, Report, RunJob
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PROPERTY = "--table-property"
+_DELETION_VECTORS = ("delta.enableDeletionVectors", "true")
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--topic-pattern",
+        metavar="REGEX",
+        help="instead of --topic: search for it in topics' names",
+    )
+    parser.add_argument(
+        "--table",
+        required=True,
+        metavar="TABLE",
+        help="a path, a URL or a name in a catalog; {topic} in it stands for the topic's name",
+    )
+    parser.add_argument(
+        "--mode",
+        choices=("append", "upsert"),
+        default="append",
+        help="append: a row for each record; upsert: a row for each key; default: %(default)s",
+    )
+    parser.add_argument(
+        "-o",
+        "--option",
+        action="append",
+        default=[],
+        type=name_and_value,
+        metavar="NAME=VALUE",
+        help="an option of a stream that reads the root, such as startingOffsets=latest, "
+        "failOnDataLoss=false or maxOffsetsPerTrigger=1000000; repeatable",
+    )
+    _add_table(parser)
+    parser.add_argument(
+        "--continuous", action="store_true", help="go on with what comes, until Ctrl-C"
+    )
+    parser.add_argument(
+        "--interval",
+        type=duration_ms,
+        default=60_000,
+        metavar="TIME",
+        help="with --continuous: the pause between two looks, such as 10s; default: 60s",
+    )
+    add_conf_option(parser)
+
+
+def add_conf_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--conf NAME=VALUE`, a setting of the session that a verb starts.
+
+    Args:
+        parser: The parser of the command.
+    """
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        type=name_and_value,
+        metavar="NAME=VALUE",
+        help="a setting of Spark, such as spark.master=local[4]; repeatable",
+    )
+
+
+def _add_table(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--merge-schema", action="store_true", help="add new columns to a table that exists"
+    )
+    parser.add_argument(
+        _PROPERTY,
+        action="append",
+        default=[],
+        type=name_and_value,
+        metavar="NAME=VALUE",
+        help="a property of a table that the job creates; repeatable",
+    )
+    parser.add_argument(
+        "--deletion-vectors",
+        action="store_true",
+        help=f"the same as {_PROPERTY} {'='.join(_DELETION_VECTORS)}: an upsert rewrites less",
+    )
+    parser.add_argument(
+        "--cluster-by",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="liquid clustering of a table that the job creates; repeatable",
+    )
+    parser.add_argument(
+        "--zorder-by",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="at the end run OPTIMIZE ... ZORDER BY it; repeatable",
+    )
+
+
+def _load() -> RunJob:
+    from klog.jobs.shared.delta.local_session import delta_session
+
+    def run_job(spark: SparkSession | None, args: argparse.Namespace) -> Report:
+        if spark is not None:
+            return _run(spark, args)
+        with delta_session(args.conf, "klog to-delta") as session:
+            return _run(session, args)
+
+    return run_job
+
+
+def _run(spark: SparkSession, args: argparse.Namespace) -> Report:
+    from klog.jobs.to_delta import run
+
+    properties = dict(args.table_property)
+    if args.deletion_vectors:
+        properties.update([_DELETION_VECTORS])
+    return run(
+        spark,
+        args.root,
+        args.topic,
+        args.table,
+        topic_pattern=args.topic_pattern,
+        mode=args.mode,
+        options=dict(args.option),
+        merge_schema=args.merge_schema,
+        table_properties=properties,
+        cluster_by=args.cluster_by,
+        zorder_by=args.zorder_by,
+        continuous=args.continuous,
+        interval_seconds=args.interval / 1000,
+        dry_run=args.dry_run,
+    )
+
+
+def _session(builder: Any) -> Any:
+    from klog.jobs.shared.delta.local_session import with_delta
+
+    return with_delta(builder)
+
+
+COMMAND = Command(
+    "to-delta",
+    "copy topics into Delta tables, exactly once",
+    """\
+Where the copy is, is kept in the table: no checkpoint is needed, and a run that is killed or
+repeated loses and doubles nothing. It starts Spark in this process, with Delta from Maven Central;
+on a cluster use spark-submit. docs/tables.md says more.""",
+    _add_options,
+    _load,
+    root_help="a klog root or a broker's log directory",
+    configure=_session,
+)

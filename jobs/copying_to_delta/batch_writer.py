@@ -1,0 +1,151 @@
+"""Write one batch into a Delta table: all of its records, or the last one of each key.
+
+The rule: a batch is one commit. Its note and its transaction travel with it, so there is no moment
+at which the rows are there and the offsets are not. A batch that another run has written is no
+error: Delta skips it, or refuses it with a conflict, and the job looks again.
+
+*Append* adds every record. *Upsert* merges by key. Within a batch the last record of a key counts:
+of one partition the one with the largest offset; a key that has moved to another partition, because
+the topic got more of them, is there with the newest timestamp. So a row is replaced only by a later
+record, and a batch that is merged again changes nothing. A tombstone deletes the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from klog.jobs.copying_to_delta.commit_note import CommitNote
+from klog.jobs.copying_to_delta.copied_topics import DeltaTransaction
+from klog.jobs.shared.delta.delta_target import DeltaTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+APPEND, UPSERT = MODES = ("append", "upsert")
+_APPLICATION = "spark.databricks.delta.write.txnAppId"
+_VERSION = "spark.databricks.delta.write.txnVersion"
+_NOTE = "spark.databricks.delta.commitInfo.userMetadata"
+_NO_KEY = (
+    "the record has no key, and upsert keeps one row for each key. Use --mode append for this topic"
+)
+
+
+class BatchWriter:
+    """Writes batches into one table."""
+
+    def __init__(
+        self, spark: SparkSession, target: DeltaTarget, mode: str, *, merge_schema: bool
+    ) -> None:
+        """Take the table, `append` or `upsert`, and whether new columns are added to it."""
+        self._spark, self._target = spark, target
+        self._mode, self._merge_schema = mode, merge_schema
+
+    def write(self, rows: DataFrame, note: CommitNote, transaction: DeltaTransaction) -> None:
+        """Write the rows of a batch in one commit, unless another run has.
+
+        Args:
+            rows: The rows.
+            note: What the commit says about itself.
+            transaction: The transaction that it is.
+        """
+        if self._mode == APPEND:
+            self._append(rows, note, transaction)
+        else:
+            self._merge(rows, note, transaction)
+
+    def _append(self, rows: DataFrame, note: CommitNote, transaction: DeltaTransaction) -> None:
+        options = {
+            "txnAppId": transaction.application_id,
+            "txnVersion": str(transaction.version),
+            "userMetadata": note.to_text(),
+            "mergeSchema": str(self._merge_schema).lower(),
+        }
+        self._target.append(rows.write.options(**options))
+
+    def _merge(self, rows: DataFrame, note: CommitNote, transaction: DeltaTransaction) -> None:
+        from pyspark.sql import functions as sf
+
+        changes = last_of_each_key(with_keys(rows))
+        is_newer = _is_newer("change", "row")
+        is_tombstone = sf.col("change.value").isNull()
+        merge = (
+            self._target.table()
+            .alias("row")
+            .merge(changes.alias("change"), "row.topic = change.topic AND row.key = change.key")
+            .whenMatchedDelete(is_newer & is_tombstone)
+            .whenMatchedUpdateAll(is_newer)
+            .whenNotMatchedInsertAll(~is_tombstone)
+        )
+        settings = {
+            _APPLICATION: transaction.application_id,
+            _VERSION: str(transaction.version),
+            _NOTE: note.to_text(),
+        }
+        if self._merge_schema:
+            merge = merge.withSchemaEvolution()
+        with _session_settings(self._spark, settings):
+            merge.execute()
+
+
+def last_of_each_key(rows: DataFrame) -> DataFrame:
+    """Return the record of each key that counts.
+
+    Args:
+        rows: The rows of one topic.
+    """
+    from pyspark.sql import functions as sf
+
+    columns = rows.columns
+    record = sf.struct(*[column for column in columns if column != "key"])
+    by_partition = rows.groupBy("key", "partition").agg(sf.max_by(record, "offset").alias("record"))
+    order = sf.struct("record.timestamp", "partition")
+    last = by_partition.groupBy("key").agg(sf.max_by("record", order).alias("record"))
+    return last.select(*[column if column == "key" else f"record.{column}" for column in columns])
+
+
+def with_keys(rows: DataFrame) -> DataFrame:
+    """Return rows whose records all have keys: reading one without fails, and says where it is.
+
+    Args:
+        rows: The rows of a batch.
+    """
+    from pyspark.sql import functions as sf
+
+    place = sf.format_string("%s-%d, offset %d: ", "topic", "partition", "offset")
+    error = sf.raise_error(sf.concat(place, sf.lit(_NO_KEY))).cast(rows.schema["key"].dataType)
+    return rows.withColumn("key", sf.coalesce("key", error))
+
+
+def _is_newer(change: str, row: str) -> Column:
+    """Return the condition that a change is later than the row that has its key."""
+    from pyspark.sql import functions as sf
+
+    def of(side: str, column: str) -> Column:
+        return sf.col(f"{side}.{column}")
+
+    is_same_partition = of(change, "partition") == of(row, "partition")
+    return (is_same_partition & (of(change, "offset") > of(row, "offset"))) | (
+        ~is_same_partition
+        & (
+            sf.struct(of(change, "timestamp"), of(change, "partition"))
+            > sf.struct(of(row, "timestamp"), of(row, "partition"))
+        )
+    )
+
+
+@contextmanager
+def _session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set settings that MERGE has no options for, and then set them back."""
+    before = {name: spark.conf.get(name, "") or "" for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value:
+                spark.conf.set(name, value)
+            else:
+                spark.conf.unset(name)

@@ -1,0 +1,89 @@
+"""Where a table is in its topics, and the transaction that the next batch is.
+
+The rule: notes of commits say it (`noted_offsets.py`), and rows for topics without a note
+(`row_offsets.py`): after a clone, after Delta has expired the commits with notes, or if another
+job has filled the table. All is as of one version of the table.
+
+A batch is one transaction of Delta's. Its number is larger than that of the last one, and larger
+than that of any batch planned at smaller offsets, so it needs no number that Delta has expired. Two
+runs that plan at the same offsets have the same number, and Delta lets one of them in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from klog.connector.source.stream_offsets import StreamOffsets
+from klog.jobs.copying_to_delta.noted_offsets import NotedOffsets, find_noted_offsets
+from klog.jobs.copying_to_delta.row_offsets import find_row_offsets
+from klog.jobs.shared.delta.delta_target import DeltaTarget, TableSnapshot
+from klog.jobs.shared.topic_batches import CopiedOffsets, TopicBatch
+from klog.logformat.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaTransaction:
+    """Delta's `txn` of one batch: `txnAppId` and `txnVersion`."""
+
+    application_id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedTopics:
+    """Where a table is in its topics, at one version.
+
+    Attributes:
+        snapshot: The table.
+        topics: By topic, where the table is in it.
+    """
+
+    snapshot: TableSnapshot
+    topics: Mapping[str, CopiedOffsets]
+
+    def transaction(self, batch: TopicBatch) -> DeltaTransaction:
+        """Return the transaction that a batch is.
+
+        Args:
+            batch: The batch, planned from these offsets.
+        """
+        topic_id = batch.end.topic_ids.get(batch.topic, batch.topic)
+        application_id = f"klog-to-delta:{self.snapshot.table_id}:{topic_id}"
+        last = self.snapshot.transaction_version(application_id) or 0
+        return DeltaTransaction(application_id, max(last, sum(batch.starts.values())) + 1)
+
+
+def find_copied_topics(target: DeltaTarget, topics: Sequence[str]) -> CopiedTopics:
+    """Return where a table is in its topics.
+
+    Args:
+        target: The table, which exists.
+        topics: The topics that are asked for; others are there if a note has them.
+
+    Raises:
+        KlogError: Rows are at a wrong place, which the message names.
+    """
+    snapshot = target.snapshot()
+    noted = find_noted_offsets(target.commits(snapshot.version), target.name)
+    copied = {topic: CopiedOffsets(offsets) for topic, offsets in noted.topics.items()}
+    missing = [topic for topic in topics if topic not in copied]
+    if missing:
+        rows = find_row_offsets(target, snapshot, missing)
+        copied |= _by_rows(missing, noted, rows)
+    return CopiedTopics(snapshot, copied)
+
+
+def _by_rows(
+    topics: Sequence[str], noted: NotedOffsets, rows: Mapping[TopicPartition, int]
+) -> dict[str, CopiedOffsets]:
+    copied = {}
+    for topic in topics:
+        next_offsets = {name: offset for name, offset in rows.items() if name.topic == topic}
+        lower = noted.lower_bounds.get(topic, StreamOffsets({}, {}))
+        for name, offset in lower.next_offsets.items():
+            next_offsets[name] = max(offset, next_offsets.get(name, 0))
+        if next_offsets:
+            offsets = StreamOffsets(next_offsets, lower.topic_ids, restores=lower.restores)
+            copied[topic] = CopiedOffsets(offsets, has_all_partitions=False)
+    return copied

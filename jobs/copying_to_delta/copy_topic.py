@@ -1,0 +1,177 @@
+"""Copy one topic into its table, batch by batch.
+
+The rule: before each batch the table is asked where it is, so nothing that this process remembers
+decides. If another run or another writer is in the way, the table is asked again. A run that was
+killed at any step has either committed its batch or has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from klog.connector.back_off import back_off
+from klog.connector.source.stream_offsets import StreamOffsets
+from klog.errors import CommitConflictError
+from klog.jobs.copying_to_delta.batch_writer import BatchWriter
+from klog.jobs.copying_to_delta.commit_note import CommitNote, parse_commit_note
+from klog.jobs.copying_to_delta.copied_topics import CopiedTopics, find_copied_topics
+from klog.jobs.copying_to_delta.table_rows import TableRows
+from klog.jobs.copying_to_delta.to_delta_report import CopiedPartition, CopiedRows
+from klog.jobs.shared.delta.delta_target import DeltaTarget
+from klog.jobs.shared.topic_batches import CopiedOffsets, TopicBatch, TopicReader
+from klog.logformat.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MAX_CONFLICTS = 12
+"""So many conflicts in a row end a job: another writer changes the table all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """How a missing table is created."""
+
+    properties: Mapping[str, str]
+    cluster_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyResult:
+    """What was copied of a topic."""
+
+    partitions: tuple[CopiedPartition, ...]
+    rows: CopiedRows
+
+
+class TopicCopy:
+    """The copy of one topic in one table."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        topic: str,
+        reader: TopicReader,
+        target: DeltaTarget,
+        rows: TableRows,
+        writer: BatchWriter,
+        make_id: Callable[[], str],
+    ) -> None:
+        """Take what reads the topic and what writes the table; nothing is looked at yet."""
+        self._spark, self._topic, self._reader = spark, topic, reader
+        self._target, self._rows, self._writer = target, rows, writer
+        self._make_id = make_id
+
+    def plan(self) -> CopyResult:
+        """Return what would be copied now."""
+        copied = self._copied_offsets(self._find_copied())
+        batch = self._reader.next_batch(self._topic, copied)
+        return CopyResult(self._partitions(batch.starts, batch.end), CopiedRows())
+
+    def copy(self, options: TableOptions) -> CopyResult:
+        """Copy what the topic has now.
+
+        Args:
+            options: How the table is created, if it does not exist.
+
+        Raises:
+            DataLossError: Records that the table does not have are gone.
+            CommitConflictError: Other writers change the table all the time.
+        """
+        until = self._reader.log_ends(self._topic).offsets
+        starts: Mapping[TopicPartition, int] | None = None
+        rows, conflicts = CopiedRows(), 0
+        while True:
+            copied = self._find_copied()
+            batch = self._reader.next_batch(self._topic, self._copied_offsets(copied), until)
+            if starts is None:
+                starts = batch.starts
+            if copied is not None and batch.is_empty:
+                return CopyResult(self._partitions(starts, batch.end), rows)
+            try:
+                if copied is None:
+                    self._create(batch, options)
+                    continue
+                rows += self._write(batch, copied)
+                conflicts = 0
+            except CommitConflictError:
+                conflicts += 1
+                if conflicts == MAX_CONFLICTS:
+                    raise
+                back_off(conflicts)
+
+    def _find_copied(self) -> CopiedTopics | None:
+        """Return where the table is; None if there is no table."""
+        if not self._target.exists():
+            return None
+        return find_copied_topics(self._target, [self._topic])
+
+    def _copied_offsets(self, copied: CopiedTopics | None) -> CopiedOffsets | None:
+        return None if copied is None else copied.topics.get(self._topic)
+
+    def _create(self, batch: TopicBatch, options: TableOptions) -> None:
+        schema = self._rows.of(self._spark, batch).schema
+        with conflicts_of_delta(self._target.name):
+            self._target.create(schema, options.properties, options.cluster_by)
+
+    def _write(self, batch: TopicBatch, copied: CopiedTopics) -> CopiedRows:
+        """Write a batch; return what its commit did, nothing if another run was first."""
+        base_version = copied.snapshot.version
+        topics = {topic: known.offsets for topic, known in copied.topics.items()}
+        topics[self._topic] = replace(batch.end, batch_start={})
+        note = CommitNote(self._make_id(), self._topic, base_version, topics)
+        rows = self._rows.of(self._spark, batch)
+        with conflicts_of_delta(self._target.name):
+            self._writer.write(rows, note, copied.transaction(batch))
+        for commit in self._target.commits(self._target.snapshot().version):
+            if commit.version <= base_version:
+                break
+            written = parse_commit_note(commit.user_metadata, self._target.name, commit.version)
+            if written is not None and written.batch == note.batch:
+                return CopiedRows.of_commit(commit.metrics)
+        return CopiedRows()
+
+    def _partitions(
+        self, starts: Mapping[TopicPartition, int], end: StreamOffsets
+    ) -> tuple[CopiedPartition, ...]:
+        return tuple(
+            CopiedPartition(
+                name.topic,
+                name.partition,
+                self._target.name,
+                starts.get(name, end_offset),
+                end_offset,
+            )
+            for name, end_offset in sorted(end.next_offsets.items())
+        )
+
+
+@contextmanager
+def conflicts_of_delta(table: str) -> Iterator[None]:
+    """Translate the conflicts of Delta's concurrent writers, after which a job looks again.
+
+    Args:
+        table: The table, for the error.
+    """
+    from delta import exceptions
+
+    conflicts = (
+        exceptions.DeltaConcurrentModificationException,
+        exceptions.ConcurrentWriteException,
+        exceptions.MetadataChangedException,
+        exceptions.ProtocolChangedException,
+        exceptions.ConcurrentAppendException,
+        exceptions.ConcurrentDeleteReadException,
+        exceptions.ConcurrentDeleteDeleteException,
+        exceptions.ConcurrentTransactionException,
+    )
+    try:
+        yield
+    except conflicts as exc:
+        raise CommitConflictError(
+            f"table {table}: other writers have changed it {MAX_CONFLICTS} times in a row while "
+            "a batch was written. Run the job again when they are done"
+        ) from exc

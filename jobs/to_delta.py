@@ -1,0 +1,166 @@
+"""Copy topics into Delta tables, exactly once and without a checkpoint (docs/tables.md).
+
+The rule: where a copy is, is in its table: a batch and the offsets after it are one commit of
+Delta's. So a run that was killed, is repeated or has a second one at its side loses and doubles
+nothing, and a table that was restored goes on where it was restored to.
+"""
+
+from __future__ import annotations
+
+if __name__ == "__main__":
+    from klog.jobs.shared.script_start import start
+
+    start("to_delta")
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from klog.connector.commit_log.commit_info import random_uuid
+from klog.connector.options.consumer_strategy import ConsumerStrategy, Subscribe, SubscribePattern
+from klog.connector.options.spark_paths import log_directories
+from klog.errors import KlogError, OptionError
+from klog.jobs.copying_to_delta.batch_writer import APPEND, MODES, BatchWriter
+from klog.jobs.copying_to_delta.copy_topic import CopyResult, TableOptions, TopicCopy
+from klog.jobs.copying_to_delta.table_rows import TableRows
+from klog.jobs.copying_to_delta.to_delta_report import CopiedPartition, CopiedRows, ToDeltaReport
+from klog.jobs.shared.delta.delta_session import check_delta, delta_errors
+from klog.jobs.shared.delta.delta_target import DeltaTarget
+from klog.jobs.shared.job_failures import FailedTopic, Failure
+from klog.jobs.shared.topic_batches import TopicReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_TOPIC_PLACE = "{topic}"
+_REMEDY = (
+    "give the option failOnDataLoss=false to go on with what is left, or another table for what "
+    "the topic has now"
+)
+NO_OPTIONS: Mapping[str, str] = {}
+
+
+def run(
+    spark: SparkSession,
+    root: str,
+    topic: str | Sequence[str] | None,
+    table: str,
+    *,
+    topic_pattern: str | None = None,
+    mode: str = APPEND,
+    options: Mapping[str, str] = NO_OPTIONS,
+    merge_schema: bool = False,
+    table_properties: Mapping[str, str] = NO_OPTIONS,
+    cluster_by: Sequence[str] = (),
+    zorder_by: Sequence[str] = (),
+    continuous: bool = False,
+    interval_seconds: float = 60.0,
+    dry_run: bool = False,
+) -> ToDeltaReport:
+    """Copy what topics have now, or go on with what comes.
+
+    Args:
+        spark: A session with Delta, of a pair of versions that works (docs/tables.md).
+        root: A klog root or a broker's log directories, as `load()` takes them.
+        topic: A topic, several, or None with `topic_pattern`.
+        table: The table: a path, a URL, or a name in a catalog. `{topic}` in it stands for the
+            name of the topic; without it several topics have one table.
+        topic_pattern: A regular expression that is searched for in names of topics.
+        mode: `append`: a row for each record. `upsert`: a row for each key, with its last value.
+        options: Options of a stream that reads the root, such as `startingOffsets`,
+            `failOnDataLoss`, `maxOffsetsPerTrigger`, `engine` and `storage.*`.
+        merge_schema: Add new columns to a table that exists.
+        table_properties: Table properties for a table that does not exist yet.
+        cluster_by: The columns of its liquid clustering.
+        zorder_by: The columns by which OPTIMIZE orders the rows of each table that got some.
+        continuous: Go on until the process is interrupted.
+        interval_seconds: The pause between two looks at a topic that had nothing new.
+        dry_run: Only plan; write nothing.
+
+    Returns:
+        What was copied: the offsets of each partition, and the rows as Delta counts them.
+
+    Raises:
+        OptionError: An option is wrong, a topic does not exist, or the session has no Delta.
+        DataLossError: Records that the table does not have yet are gone, with `failOnDataLoss`.
+        KlogError: Spark or Delta could not write a batch.
+    """
+    started = time.monotonic()
+    if mode not in MODES:
+        raise OptionError(f"--mode: must be one of {', '.join(MODES)}, got {mode!r}")
+    check_delta(spark)
+    reader = TopicReader(log_directories({"path": root}), options, _REMEDY)
+    rows = TableRows(root, options)
+    table_options = TableOptions(table_properties, tuple(cluster_by))
+
+    def target_of(name: str) -> DeltaTarget:
+        return DeltaTarget(spark, table.replace(_TOPIC_PLACE, name))
+
+    def copy_of(name: str) -> TopicCopy:
+        target = target_of(name)
+        writer = BatchWriter(spark, target, mode, merge_schema=merge_schema)
+        return TopicCopy(spark, name, reader, target, rows, writer, random_uuid)
+
+    def copy(name: str) -> CopyResult:
+        if dry_run:
+            return copy_of(name).plan()
+        result = copy_of(name).copy(table_options)
+        if zorder_by and result.rows.batches:
+            target_of(name).optimize(zorder_by)
+        return result
+
+    report = _Copies()
+    while True:
+        names = reader.topics(_strategy(topic, topic_pattern))
+        report.add(names, copy, is_only=len(names) == 1)
+        if dry_run or not continuous:
+            return report.result(root, dry_run=dry_run, seconds=time.monotonic() - started)
+        time.sleep(interval_seconds)
+
+
+class _Copies:
+    """What was copied so far, in any number of rounds."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[tuple[str, str, int], CopiedPartition] = {}
+        self._rows = CopiedRows()
+        self._failed: list[FailedTopic] = []
+
+    def add(
+        self, names: Sequence[str], copy: Callable[[str], CopyResult], *, is_only: bool
+    ) -> None:
+        """Copy each topic; the failure of one of several is kept."""
+        self._failed = []
+        for name in names:
+            try:
+                with delta_errors(name):
+                    result = copy(name)
+            except (KlogError, OSError) as exc:
+                if is_only:
+                    raise
+                self._failed.append(FailedTopic(name, Failure.of(exc, name)))
+                continue
+            self._rows += result.rows
+            for part in result.partitions:
+                key = (part.table, part.topic, part.partition)
+                first = self._partitions.get(key, part)
+                self._partitions[key] = replace(part, start_offset=first.start_offset)
+
+    def result(self, root: str, *, dry_run: bool, seconds: float) -> ToDeltaReport:
+        """Return the report."""
+        partitions = tuple(self._partitions.values())
+        return ToDeltaReport(root, dry_run, partitions, seconds, tuple(self._failed), self._rows)
+
+
+def _strategy(topic: str | Sequence[str] | None, pattern: str | None) -> ConsumerStrategy:
+    if (topic is None) == (pattern is None):
+        raise OptionError("--topic, --topic-pattern: must give exactly one of them")
+    if pattern is not None:
+        try:
+            return SubscribePattern(re.compile(pattern))
+        except re.error as exc:
+            raise OptionError(f"--topic-pattern: not a regular expression: {exc}") from exc
+    assert topic is not None
+    return Subscribe((topic,) if isinstance(topic, str) else tuple(topic))
