@@ -33,11 +33,13 @@ Step: TypeAlias = tuple[str, ...]
 builds MinIO if there is Go (tests/conftest.py says so if there is none)."""
 Lane: TypeAlias = Sequence[Step]
 
-UNIT = "not spark and not kafka and not stores and not package and not slow"
+UNIT = "not spark and not delta and not kafka and not stores and not package and not slow"
 """Quick tests, without Java."""
-SLOW = "slow and not spark and not kafka and not stores and not package"
+SLOW = "slow and not spark and not delta and not kafka and not stores and not package"
 """Simulations, kills and long property runs, without Java."""
 ON_SPARK = "spark and not slow and not package"
+ON_DELTA = "delta"
+"""Tests on Delta tables: their session has other jars than the one of the tests on Spark."""
 ON_CLUSTERS = "((spark and slow) or package)"
 """Tests that start drivers and executors of their own, and kill them; installed wheels and zips."""
 ON_KAFKA = "kafka and not spark and not package and not stores"
@@ -48,6 +50,7 @@ TEST: Sequence[Lane] = (
     [
         ("pytest", f"{ON_STORES} and not full and not minio"),
         ("pytest", f"{ON_CLUSTERS} and not full"),
+        ("pytest", f"{ON_DELTA} and not full"),
         ("pytest", f"{SLOW} and not full"),
     ],
     [("pytest", f"{ON_KAFKA} and not full")],
@@ -65,7 +68,12 @@ CI: Sequence[Lane] = (
         ("pytest", f"{ON_STORES} and not full"),
         ("pytest", f"{ON_CLUSTERS} and not full"),
     ],
-    [("pytest", f"{ON_KAFKA} and not full"), ("make", "scala"), ("make", "bench-tiny")],
+    [
+        ("pytest", f"{ON_KAFKA} and not full"),
+        ("make", "scala"),
+        ("pytest", f"{ON_DELTA} and not full"),
+        ("make", "bench-tiny"),
+    ],
     [("make", "lint"), ("make", "types"), ("pytest", f"{UNIT} and not full")],
 )
 FULL: Sequence[Lane] = (
@@ -77,7 +85,7 @@ FULL: Sequence[Lane] = (
         ("make", "fuzz"),
         ("make", "spark-next"),
     ],
-    [("pytest", ON_KAFKA), ("make", "scala"), ("make", "bench-tiny-all")],
+    [("pytest", ON_KAFKA), ("make", "scala"), ("pytest", ON_DELTA), ("make", "bench-tiny-all")],
     [("make", "lint"), ("make", "types"), ("pytest", UNIT), ("pytest", SLOW)],
 )
 SLOWEST = 15

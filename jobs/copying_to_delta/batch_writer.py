@@ -138,14 +138,14 @@ def _is_newer(change: str, row: str) -> Column:
 @contextmanager
 def _session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Set settings that MERGE has no options for, and then set them back."""
-    before = {name: spark.conf.get(name, "") or "" for name in settings}
+    before = dict(spark.conf.getAll)
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value:
-                spark.conf.set(name, value)
+        for name in settings:
+            if name in before:
+                spark.conf.set(name, before[name])
             else:
                 spark.conf.unset(name)
