@@ -44,7 +44,7 @@ class _Search:
     carried: CommitNote | None = None
     """The newest note, for the topics that it has not copied."""
     earliest_plan: tuple[int, CommitNote] | None = None
-    """Of the notes after a RESTORE, the one that was planned first, and its version."""
+    """Of the notes, the one that was planned first, and the version of its commit."""
     restored_version: int | None = None
     """What a RESTORE has restored: the versions between are not part of what the table has."""
 
@@ -67,6 +67,10 @@ class _Search:
             return False
         self.restored_version = int(version)
         return True
+
+    def is_complete_at(self, version: int) -> bool:
+        """Return whether no commit at or before a version can say more."""
+        return self.earliest_plan is not None and version <= self.earliest_plan[1].base_version
 
     def carried_topics(self) -> dict[str, StreamOffsets]:
         """Return the topics that have no note of their own, as the newest note has them."""
@@ -102,7 +106,7 @@ def find_noted_offsets(commits: Iterable[TableCommit], table: str) -> NotedOffse
     for commit in commits:
         if search.restored_version is not None and commit.version > search.restored_version:
             continue
-        if search.carried is not None and commit.version <= search.carried.base_version:
+        if search.is_complete_at(commit.version):
             return NotedOffsets({**search.carried_topics(), **search.topics})
         if commit.operation == _RESTORE:
             if not search.follow_restore(commit):

@@ -199,8 +199,5 @@ def test_the_note_of_a_commit_is_a_contract(delta_spark: SparkSession, tmp_path:
 def _delete_records(root: str, before: int) -> None:
     from klog.cli.command_line import run as klog_command
 
-    code = klog_command(
-        ["delete-records", "--root", root, "--topic", TOPIC, "--partition", "0"]
-        + ["--offset", str(before)]
-    )
-    assert code == 0
+    words = f"delete-records --topic {TOPIC} --partition 0 --offset {before} --root"
+    assert klog_command([*words.split(), root]) == 0

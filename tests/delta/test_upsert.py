@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -94,7 +95,7 @@ def test_a_key_that_moved_to_another_partition(delta_spark: SparkSession, tmp_pa
     root, table = str(tmp_path / "root"), str(tmp_path / "table")
     log = new_log(root, 2)
 
-    def write(partition: int, values: list[str | None], first_ms: int) -> None:
+    def write(partition: int, values: Sequence[str | None], first_ms: int) -> None:
         columns = {
             "key": ["k"] * len(values),
             "value": pa.array(values, pa.string()),

@@ -61,20 +61,36 @@ HISTORIES: dict[str, tuple[list[TableCommit], Mapping[str, int], Mapping[str, in
         {"a": 20},
     ),
     "restored": (
-        [other(4, "RESTORE", version="1"), copied(3, "a", a=30), copied(2, "a", a=20)]
-        + [copied(1, "a", a=10), CREATE],
+        [
+            other(4, "RESTORE", version="1"),
+            copied(3, "a", a=30),
+            copied(2, "a", a=20),
+            copied(1, "a", a=10),
+            CREATE,
+        ],
         {"a": 10},
         {},
     ),
     "copied after a restore": (
-        [copied(5, "a", a=15), other(4, "RESTORE", version="1"), copied(3, "a", a=30)]
-        + [copied(1, "a", a=10), CREATE],
+        [
+            copied(5, "a", a=15),
+            other(4, "RESTORE", version="1"),
+            copied(3, "a", a=30),
+            copied(1, "a", a=10),
+            CREATE,
+        ],
         {"a": 15},
         {},
     ),
     "a restore that took a restore back": (
-        [other(5, "RESTORE", version="3"), other(4, "RESTORE", version="1"), copied(3, "a", a=30)]
-        + [copied(2, "a", a=20), copied(1, "a", a=10), CREATE],
+        [
+            other(5, "RESTORE", version="3"),
+            other(4, "RESTORE", version="1"),
+            copied(3, "a", a=30),
+            copied(2, "a", a=20),
+            copied(1, "a", a=10),
+            CREATE,
+        ],
         {"a": 30},
         {},
     ),

@@ -124,10 +124,10 @@ def _delta_jar(jvm: Any) -> str | None:
 
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     try:
-        found = loader.loadClass("org.apache.spark.sql.delta.DeltaLog")
+        delta_log = loader.loadClass("org.apache.spark.sql.delta.DeltaLog")
     except Py4JError:
         return None
-    source = found.getProtectionDomain().getCodeSource()
+    source = delta_log.getProtectionDomain().getCodeSource()
     return "" if source is None else str(source.getLocation().toString())
 
 

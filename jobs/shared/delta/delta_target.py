@@ -188,8 +188,8 @@ class DeltaTarget:
         location = self._path
         if location is None:
             location = self._spark.sql(f"DESCRIBE DETAIL {self.name}").collect()[0]["location"]
-        found = logs.forTableWithSnapshot(self._spark._jsparkSession, location)
-        return TableSnapshot(self._spark, found._2())
+        log_and_snapshot = logs.forTableWithSnapshot(self._spark._jsparkSession, location)
+        return TableSnapshot(self._spark, log_and_snapshot._2())
 
     def commits(self, last_version: int) -> Iterator[TableCommit]:
         """Yield the commits that the table's log still has, newest first.
