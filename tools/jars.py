@@ -59,6 +59,20 @@ COMPONENTS: dict[str, tuple[Module, ...]] = {
         Module("org.apache.commons", "commons-pool2", "2.12.1", alone=True),
     ),
     "delta": (Module("io.delta", "delta-spark_4.2_2.13", "4.4.0"),),
+    # `s3a://` of Spark 4.2.0, whose Hadoop is 3.5.0. AWS's own bundle would be half a gigabyte.
+    "hadoop-aws": (
+        Module("org.apache.hadoop", "hadoop-aws", "3.5.0", alone=True),
+        Module("software.amazon.awssdk", "s3", "2.35.4"),
+        Module("software.amazon.awssdk", "s3-transfer-manager", "2.35.4"),
+        Module("software.amazon.awssdk", "sts", "2.35.4"),
+        Module("software.amazon.awssdk", "apache-client", "2.35.4"),
+        Module(
+            "software.amazon.s3.analyticsaccelerator",
+            "analyticsaccelerator-s3",
+            "1.3.0",
+            alone=True,
+        ),
+    ),
     "sbt": (Module("org.scala-sbt", "sbt-launch", "1.12.14", alone=True),),
     # The stores that tests write to: an S3 server over a folder, and a NameNode with its DataNode.
     "s3proxy": (Module("org.gaul", "s3proxy", "4.1.0"),),

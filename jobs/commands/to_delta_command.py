@@ -108,38 +108,36 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
 
 def _load() -> RunJob:
     from klog.jobs.shared.delta.local_session import delta_session
+    from klog.jobs.to_delta import run
+
+    def run_on(spark: SparkSession, args: argparse.Namespace) -> Report:
+        properties = dict(args.table_property)
+        if args.deletion_vectors:
+            properties.update([_DELETION_VECTORS])
+        return run(
+            spark,
+            args.root,
+            args.topic,
+            args.table,
+            topic_pattern=args.topic_pattern,
+            mode=args.mode,
+            options=dict(args.option),
+            merge_schema=args.merge_schema,
+            table_properties=properties,
+            cluster_by=args.cluster_by,
+            zorder_by=args.zorder_by,
+            continuous=args.continuous,
+            interval_seconds=args.interval / 1000,
+            dry_run=args.dry_run,
+        )
 
     def run_job(spark: SparkSession | None, args: argparse.Namespace) -> Report:
         if spark is not None:
-            return _run(spark, args)
+            return run_on(spark, args)
         with delta_session(args.conf, "klog to-delta") as session:
-            return _run(session, args)
+            return run_on(session, args)
 
     return run_job
-
-
-def _run(spark: SparkSession, args: argparse.Namespace) -> Report:
-    from klog.jobs.to_delta import run
-
-    properties = dict(args.table_property)
-    if args.deletion_vectors:
-        properties.update([_DELETION_VECTORS])
-    return run(
-        spark,
-        args.root,
-        args.topic,
-        args.table,
-        topic_pattern=args.topic_pattern,
-        mode=args.mode,
-        options=dict(args.option),
-        merge_schema=args.merge_schema,
-        table_properties=properties,
-        cluster_by=args.cluster_by,
-        zorder_by=args.zorder_by,
-        continuous=args.continuous,
-        interval_seconds=args.interval / 1000,
-        dry_run=args.dry_run,
-    )
 
 
 def _session(builder: Any) -> Any:

@@ -70,7 +70,13 @@ def test_a_verb_takes_one_root(klog: Klog, tmp_path: Path, verb: str, roots: lis
     paths = [str(tmp_path / name) for name in "ab"]
     for path in paths:
         Path(path).mkdir()
-    required = {"--topic": "x", "--partitions": "1", "--offset-json-file": "x", "--to": "/x"}
+    required = {
+        "--topic": "x",
+        "--partitions": "1",
+        "--offset-json-file": "x",
+        "--to": "/x",
+        "--table": "/x",
+    }
     required |= {"--from": "/x", "--config": "a=b", "--version": "1"}
     arguments = [
         part

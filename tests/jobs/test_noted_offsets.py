@@ -123,11 +123,11 @@ HISTORIES: dict[str, tuple[list[TableCommit], Mapping[str, int], Mapping[str, in
 def test_histories(name: str) -> None:
     commits, topics, lower_bounds = HISTORIES[name]
     noted = find_noted_offsets(iter(commits), "t")
-    found = [
+    first_offsets = [
         {topic: at.next_offsets[TopicPartition(topic, 0)] for topic, at in by_topic.items()}
         for by_topic in (noted.topics, noted.lower_bounds)
     ]
-    assert found == [topics, lower_bounds]
+    assert first_offsets == [topics, lower_bounds]
 
 
 def test_only_what_is_needed_is_read() -> None:

@@ -25,6 +25,8 @@ _OWN_ERROR = re.compile(r"klog\.errors\.\w+: (?P<message>.*)")
 _RAISED = re.compile(
     r"\[USER_RAISED_EXCEPTION\] (?P<message>.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE
 )
+_FRAMES = 3
+"""A class that lacks something is among the innermost frames."""
 _ARTIFACT = re.compile(r"delta-spark_(?P<spark>\d+\.\d+)_\d+\.\d+-(?P<delta>[\w.-]+)\.jar")
 
 
@@ -110,6 +112,10 @@ def _first_sentence(text: str) -> str:
 
 
 def _is_linkage_error(exception: Any) -> bool:
+    """Return whether a class of Delta's does not find what it expects of Spark."""
+    frames = exception.getStackTrace()
+    if not any("delta" in frame.getClassName() for frame in list(frames)[:_FRAMES]):
+        return False
     names = []
     kind = exception.getClass()
     while kind is not None:

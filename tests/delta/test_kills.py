@@ -1,0 +1,165 @@
+"""SIGKILL of to-delta at each of its steps, and of what it runs on; two real runs at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from klog.jobs.to_delta import run
+from tests.delta.copied_rows import TOPIC, append, new_log, rows_of_table, rows_of_topic
+from tests.delta.copy_process import CopyProcess, commits, data_files
+from tests.spark_faults.standalone_cluster import Cluster
+
+pytestmark = [pytest.mark.delta, pytest.mark.slow]
+
+BATCH = 40
+RECORDS = 400
+
+
+def process_folder(process: psutil.Process) -> list[str]:
+    """Return the working directory of a process, in a list; empty if it has ended."""
+    try:
+        return [process.cwd()]
+    except psutil.Error:
+        return []
+
+
+def records(start: int, end: int) -> list[tuple[str | None, str | None]]:
+    return [(f"k{number}", f"v{number}") for number in range(start, end)]
+
+
+@pytest.mark.parametrize("mode", ["append", pytest.param("upsert", marks=pytest.mark.full)])
+def test_killed_at_each_step(delta_spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    """Each run is killed at its step; the last one ends. Each record is in the table once."""
+    root, table = tmp_path / "root", tmp_path / "table"
+    log = new_log(str(root))
+    append(log, records(0, RECORDS))
+    arguments = [
+        *("--root", str(root), "--topic", TOPIC, "--table", str(table), "--mode", mode),
+        *("--option", f"maxOffsetsPerTrigger={BATCH}"),
+    ]
+
+    def after(count: Callable[[Path], int], more: int) -> Callable[[], bool]:
+        number = count(table)
+        return lambda: count(table) >= number + more
+
+    steps: dict[str, tuple[Callable[[Path], int], int]] = {
+        "the table was created": (commits, 1),
+        "a file is written, and no commit": (data_files, 1),
+        "a commit has landed": (commits, 1),
+        "the next batch is on its way": (data_files, 4),
+    }
+    for number, (count, more) in enumerate(steps.values()):
+        with CopyProcess(tmp_path / str(number), arguments) as process:
+            process.wait_until(after(count, more))
+    with CopyProcess(tmp_path / "last", arguments) as process:
+        report = process.report()
+    assert report["partitions"][0]["startOffset"] > 0, "no killed run has committed anything"
+    assert rows_of_table(delta_spark, str(table)) == rows_of_topic(log)
+
+
+@pytest.mark.parametrize("mode", ["upsert", pytest.param("append", marks=pytest.mark.full)])
+def test_two_real_runs_and_a_topic_that_grows(
+    delta_spark: SparkSession, tmp_path: Path, mode: str
+) -> None:
+    root, table = tmp_path / "root", tmp_path / "table"
+    log = new_log(str(root))
+    append(log, records(0, RECORDS))
+    run(delta_spark, str(root), TOPIC, str(table), mode=mode)
+    append(log, records(RECORDS, 2 * RECORDS))
+    arguments = ["--root", str(root), "--topic", TOPIC, "--table", str(table), "--mode", mode]
+    arguments += ["--option", f"maxOffsetsPerTrigger={BATCH}"]
+    is_over = threading.Event()
+
+    def grow() -> None:
+        number = 2 * RECORDS
+        while not is_over.wait(0.5):
+            append(log, records(number, number + 5))
+            number += 5
+
+    thread = threading.Thread(target=grow)
+    thread.start()
+    try:
+        with (
+            CopyProcess(tmp_path / "a", arguments) as first,
+            CopyProcess(tmp_path / "b", arguments) as second,
+        ):
+            inserted = [first.report()["rowsInserted"], second.report()["rowsInserted"]]
+    finally:
+        is_over.set()
+        thread.join()
+    run(delta_spark, str(root), TOPIC, str(table), mode=mode)
+    assert sum(inserted) >= RECORDS
+    assert rows_of_table(delta_spark, str(table)) == rows_of_topic(log)
+
+
+@pytest.mark.full
+def test_a_killed_python_worker(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Spark runs the task again, and its second file is the one that is committed."""
+    root, table = tmp_path / "root", tmp_path / "table"
+    log = new_log(str(root))
+    append(log, records(0, RECORDS))
+    arguments = ["--root", str(root), "--topic", TOPIC, "--table", str(table)]
+    arguments += ["--option", "engine=python", "--option", f"maxOffsetsPerTrigger={BATCH}"]
+    killed: list[int] = []
+
+    def kill_a_worker(process: CopyProcess) -> bool:
+        for child in psutil.Process(process.process.pid).children(recursive=True):
+            try:
+                words = child.cmdline()
+            except psutil.Error:
+                continue
+            if "pyspark.daemon" in words and child.parent() and commits(table) > 2:
+                for worker in child.children():
+                    os.kill(worker.pid, signal.SIGKILL)
+                    killed.append(worker.pid)
+        return bool(killed)
+
+    settings = {"spark.master": "local[2,4]"}
+    with CopyProcess(tmp_path / "run", arguments, **settings) as process:
+        process.wait_until(lambda: kill_a_worker(process))
+        process.report()
+    assert killed
+    assert rows_of_table(delta_spark, str(table)) == rows_of_topic(log)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("engine", ["python", "jvm"])
+def test_killed_executors(delta_spark: SparkSession, tmp_path: Path, engine: str) -> None:
+    """On a cluster of two workers: an executor is killed at each commit of the first ones."""
+    root, table = tmp_path / "root", tmp_path / "table"
+    log = new_log(str(root))
+    append(log, records(0, RECORDS))
+    arguments = ["--root", str(root), "--topic", TOPIC, "--table", str(table)]
+    arguments += ["--option", f"engine={engine}", "--option", f"maxOffsetsPerTrigger={BATCH}"]
+    killed: set[int] = set()
+
+    def kill_an_executor(cluster: Cluster) -> bool:
+        for process in psutil.process_iter(["cmdline"]):
+            words = process.info["cmdline"] or []
+            is_executor = any(word.endswith("CoarseGrainedExecutorBackend") for word in words)
+            is_of_cluster = any(str(cluster.work) in word for word in process_folder(process))
+            if is_executor and is_of_cluster and data_files(table) > len(killed):
+                process.send_signal(signal.SIGKILL)
+                killed.add(process.pid)
+        return len(killed) >= 3
+
+    with Cluster(tmp_path / "cluster") as cluster:
+        conf = {
+            "spark.master": cluster.url,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.executor.memory": "512m",
+            "spark.task.maxFailures": "8",
+        }
+        with CopyProcess(tmp_path / "run", arguments, **conf) as process:
+            process.wait_until(lambda: kill_an_executor(cluster))
+            process.report()
+    assert rows_of_table(delta_spark, str(table)) == rows_of_topic(log)

@@ -1,0 +1,130 @@
+"""Two runs of to-delta at once, and other writers of the table: nothing is lost or doubled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from klog.connector.commit_log.commit_info import random_uuid
+from klog.connector.options.spark_paths import log_directories
+from klog.errors import KlogError
+from klog.jobs.copying_to_delta.batch_writer import MODES, BatchWriter
+from klog.jobs.copying_to_delta.copy_topic import TableOptions, TopicCopy
+from klog.jobs.copying_to_delta.table_rows import TableRows
+from klog.jobs.shared.delta.delta_target import DeltaTarget
+from klog.jobs.shared.topic_batches import TopicReader
+from klog.jobs.to_delta import run
+from tests.delta.copied_rows import (
+    TOPIC,
+    append,
+    new_log,
+    numbered,
+    rows_of_table,
+    rows_of_topic,
+)
+
+pytestmark = pytest.mark.delta
+
+
+class Between:
+    """Does something else after a batch was planned and before it is written."""
+
+    def __init__(self, spark: SparkSession, root: str, table: str, mode: str) -> None:
+        self.spark, self.root, self.table, self.mode = spark, root, table, mode
+        self.steps: list[str] = []
+        self.number = 0
+
+    def copy(self, *steps: str) -> int:
+        """Copy, with a step for each batch; return the rows that this run has inserted."""
+        self.steps = list(steps)
+        target = DeltaTarget(self.spark, self.table)
+        copy = TopicCopy(
+            self.spark,
+            TOPIC,
+            TopicReader(log_directories({"path": self.root}), {}, ""),
+            target,
+            TableRows(self.root, {}),
+            BatchWriter(self.spark, target, self.mode, merge_schema=False),
+            self._make_id,
+        )
+        return copy.copy(TableOptions({})).rows.inserted
+
+    def _make_id(self) -> str:
+        step = self.steps.pop(0) if self.steps else ""
+        if step == "run":
+            run(self.spark, self.root, TOPIC, self.table, mode=self.mode)
+        elif step:
+            self.number += 1
+            self.spark.sql(step.format(table=f"delta.`{self.table}`", number=self.number))
+        return random_uuid()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_another_run_is_first(delta_spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    root, table = str(tmp_path / "root"), str(tmp_path / "table")
+    log = new_log(root)
+    between = Between(delta_spark, root, table, mode)
+    append(log, [(f"k{number}", f"v{number}") for number in range(50)])
+    assert between.copy("run") == 0
+    append(log, [(f"l{number}", f"v{number}") for number in range(50)])
+    assert between.copy("run") == 0
+    assert rows_of_table(delta_spark, table) == rows_of_topic(log)
+
+
+def test_another_run_was_further_on(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """The other run has copied records that came after this one was planned."""
+    root, table = str(tmp_path / "root"), str(tmp_path / "table")
+    log = new_log(root, 1)
+    between = Between(delta_spark, root, table, "append")
+    append(log, numbered(0, 10))
+    run(delta_spark, root, TOPIC, table)
+    append(log, numbered(10, 20))
+    original = between._make_id
+
+    def make_id() -> str:
+        append(log, numbered(20, 30))
+        return original()
+
+    between._make_id = make_id  # type: ignore[method-assign]
+    assert between.copy("run") == 0
+    assert rows_of_table(delta_spark, table) == rows_of_topic(log)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "step",
+    [
+        "OPTIMIZE {table}",
+        "INSERT INTO {table} (topic, partition, offset) VALUES ('another', 0, {number})",
+        "ALTER TABLE {table} SET TBLPROPERTIES ('number' = '{number}')",
+    ],
+)
+def test_other_writers_meanwhile(
+    delta_spark: SparkSession, tmp_path: Path, step: str, mode: str
+) -> None:
+    root, table = str(tmp_path / "root"), str(tmp_path / "table")
+    log = new_log(root, 1)
+    between = Between(delta_spark, root, table, mode)
+    for start in (0, 10):
+        append(log, [(f"k{number}", "v") for number in range(start, start + 10)])
+        assert between.copy(step, step) == 10
+    delta_spark.sql(f"DELETE FROM delta.`{table}` WHERE topic = 'another'")
+    assert rows_of_table(delta_spark, table) == rows_of_topic(log)
+
+
+def test_a_restore_before_the_batch_is_written(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """The batch follows what was taken back: the run itself finds it, at its next look."""
+    root, table = str(tmp_path / "root"), str(tmp_path / "table")
+    log = new_log(root, 1)
+    for start in (0, 10, 20):
+        append(log, numbered(start, start + 10))
+        run(delta_spark, root, TOPIC, table)
+    append(log, numbered(30, 40))
+    between = Between(delta_spark, root, table, "append")
+    with pytest.raises(KlogError, match=r"RESTORE TABLE .* TO VERSION AS OF 4"):
+        between.copy("RESTORE TABLE {table} TO VERSION AS OF 1")
+    delta_spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF 4")
+    run(delta_spark, root, TOPIC, table)
+    assert rows_of_table(delta_spark, table) == rows_of_topic(log)
