@@ -14,6 +14,7 @@ python -m benchmarks --only lookups         # nor this: little in many segments,
 python -m benchmarks --only streams         # nor this: a broker, and streams to noop
 python -m benchmarks --only engines         # nor this: a broker, and the JVM engine
 python -m benchmarks --only engine-writes   # nor this: a broker, and the JVM engine that writes
+python -m benchmarks --only delta           # nor this: a broker, and Delta tables
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from benchmarks import (
     compact_many,
     compaction,
     decode,
+    delta_copies,
     encode,
     engine_writes,
     engines,
@@ -56,7 +58,7 @@ from klog.logformat.codecs.codec_names import CODEC_NAMES
 PARTS = (
     "decode", "legacy", "encode", "spark", "commits",
     "memory", "write", "compact", "compact-many", "upkeep", "size-check", "less",
-    "imports", "first-query", "lookups", "streams", "engines", "engine-writes",
+    "imports", "first-query", "lookups", "streams", "engines", "engine-writes", "delta",
 )  # fmt: skip
 DEFAULT_PARTS = PARTS[:5]
 RECORDS, TINY_RECORDS = 2_000_000, 4_000
@@ -128,6 +130,13 @@ load gives the state or the commit, a table is what of it Arrow reads.""",
 One process, one core, files in the page cache: how fast records are counted by the headers of their
 batches, what columns cost against all of them (CPU time, in turns), and the plan of a read of a
 klog root with many partitions, from nothing.""",
+    "delta": """\
+A topic of a broker copied into a new Delta table: to-delta from the broker's own directory, with
+each engine; Spark's Kafka source as a stream with a checkpoint, until it has all; and the same rows
+from a cached frame. An upsert merges a hundredth of the keys into a table of all, against a MERGE
+written by hand of the same rows from a cached frame; the table is restored before each. In turns,
+wall time of all of it. Before each write as many pages are freed. CPU is that of Spark, its Python
+workers and the broker. A ratio above 1: klog is faster, or takes less CPU.""",
     "engine-writes": """\
 A cached DataFrame written with the JVM engine on local[2], wall time and CPU (Spark, its workers,
 the broker) of the whole write, in turns: klog, also without the shuffle of batches and with Python,
@@ -295,6 +304,7 @@ _RUN: dict[str, Any] = {
     "engine-writes": lambda run: engine_writes.run(
         run.records, run.codecs, run.micro_batches, run.rounds
     ),
+    "delta": lambda run: delta_copies.run(run.records, run.codecs[0], run.rounds),
     "streams": lambda run: stream_runs.run(run.records, run.micro_batches, run.rounds),
 }
 _TABLE: dict[str, Any] = {
@@ -316,6 +326,7 @@ _TABLE: dict[str, Any] = {
     "streams": report.figures_table,
     "engines": report.figures_table,
     "engine-writes": report.figures_table,
+    "delta": report.figures_table,
 }
 
 if __name__ == "__main__":

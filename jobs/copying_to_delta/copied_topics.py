@@ -68,7 +68,7 @@ def find_copied_topics(target: DeltaTarget, topics: Sequence[str]) -> CopiedTopi
     noted = find_noted_offsets(target.commits(snapshot.version), target.name)
     copied = {topic: CopiedOffsets(offsets) for topic, offsets in noted.topics.items()}
     missing = [topic for topic in topics if topic not in copied]
-    if missing:
+    if missing and not noted.are_all_rows_noted:
         rows = find_row_offsets(target, snapshot, missing)
         copied |= _by_rows(missing, noted, rows)
     return CopiedTopics(snapshot, copied)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from klog.connector.back_off import back_off
@@ -18,6 +19,7 @@ from klog.errors import CommitConflictError
 from klog.jobs.copying_to_delta.batch_writer import BatchWriter
 from klog.jobs.copying_to_delta.commit_note import CommitNote, parse_commit_note
 from klog.jobs.copying_to_delta.copied_topics import CopiedTopics, find_copied_topics
+from klog.jobs.copying_to_delta.noted_offsets import find_noted_offsets
 from klog.jobs.copying_to_delta.table_rows import TableRows
 from klog.jobs.copying_to_delta.to_delta_report import CopiedPartition, CopiedRows
 from klog.jobs.shared.delta.delta_target import DeltaTarget
@@ -95,8 +97,13 @@ class TopicCopy:
                 if copied is None:
                     self._create(batch, options)
                     continue
-                rows += self._write(batch, copied)
+                written = self._write(batch, copied)
                 conflicts = 0
+                if written is None:
+                    continue
+                rows += written
+                if batch.has_reached(until):
+                    return CopyResult(self._partitions(starts, batch.end), rows)
             except CommitConflictError:
                 conflicts += 1
                 if conflicts == MAX_CONFLICTS:
@@ -117,8 +124,8 @@ class TopicCopy:
         with conflicts_of_delta(self._target.name):
             self._target.create(schema, options.properties, options.cluster_by)
 
-    def _write(self, batch: TopicBatch, copied: CopiedTopics) -> CopiedRows:
-        """Write a batch; return what its commit did, nothing if another run was first."""
+    def _write(self, batch: TopicBatch, copied: CopiedTopics) -> CopiedRows | None:
+        """Write a batch; return what its commit did, None if another run was first."""
         base_version = copied.snapshot.version
         topics = {topic: known.offsets for topic, known in copied.topics.items()}
         topics[self._topic] = replace(batch.end, batch_start={})
@@ -126,13 +133,23 @@ class TopicCopy:
         rows = self._rows.of(self._spark, batch)
         with conflicts_of_delta(self._target.name):
             self._writer.write(rows, note, copied.transaction(batch))
-        for commit in self._target.commits(self._target.snapshot().version):
-            if commit.version <= base_version:
-                break
-            written = parse_commit_note(commit.user_metadata, self._target.name, commit.version)
+        return self._written(note)
+
+    def _written(self, note: CommitNote) -> CopiedRows | None:
+        """Return what the commit with a note did; None if there is none.
+
+        Raises:
+            KlogError: A RESTORE came between, so that its rows are at a wrong place.
+        """
+        name = self._target.name
+        commits = self._target.commits(self._target.snapshot().version)
+        later = list(takewhile(lambda commit: commit.version > note.base_version, commits))
+        find_noted_offsets(later, name)
+        for commit in later:
+            written = parse_commit_note(commit.user_metadata, name, commit.version)
             if written is not None and written.batch == note.batch:
                 return CopiedRows.of_commit(commit.metrics)
-        return CopiedRows()
+        return None
 
     def _partitions(
         self, starts: Mapping[TopicPartition, int], end: StreamOffsets

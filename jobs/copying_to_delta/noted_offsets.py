@@ -17,6 +17,11 @@ from klog.jobs.copying_to_delta.commit_note import CommitNote, parse_commit_note
 from klog.jobs.shared.delta.delta_target import TableCommit
 
 _RESTORE = "RESTORE"
+_WITHOUT_ROWS = frozenset(
+    {"CREATE TABLE", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD COLUMNS", "CHANGE COLUMN"}
+    | {"OPTIMIZE", "VACUUM START", "VACUUM END", "DELETE", "CLUSTER BY", "UPGRADE PROTOCOL"}
+)
+"""Operations that add no rows that the table did not have."""
 _REPLACING = ("CLONE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
 """Beginnings of the names of operations after which a table has other rows."""
 
@@ -29,10 +34,13 @@ class NotedOffsets:
         topics: By topic, where the table is in it.
         lower_bounds: The same for topics in which the table may be further on, as the log does not
             go back to the version on which the note was planned.
+        are_all_rows_noted: Whether the table has had no rows but those of commits with notes. So it
+            has none of a topic that no note has.
     """
 
     topics: Mapping[str, StreamOffsets]
     lower_bounds: Mapping[str, StreamOffsets] = field(default_factory=dict)
+    are_all_rows_noted: bool = False
 
 
 @dataclass(slots=True)
@@ -45,6 +53,7 @@ class _Search:
     """The newest note, for the topics that it has not copied."""
     earliest_plan: tuple[int, CommitNote] | None = None
     """Of the notes, the one that was planned first, and the version of its commit."""
+    has_other_rows: bool = False
     restored_version: int | None = None
     """What a RESTORE has restored: the versions between are not part of what the table has."""
 
@@ -52,6 +61,7 @@ class _Search:
         """Take the note of a commit, if it has one."""
         note = parse_commit_note(commit.user_metadata, self.table, commit.version)
         if note is None:
+            self.has_other_rows |= commit.operation not in _WITHOUT_ROWS
             return
         if self.earliest_plan is None or note.base_version < self.earliest_plan[1].base_version:
             self.earliest_plan = (commit.version, note)
@@ -115,6 +125,10 @@ def find_noted_offsets(commits: Iterable[TableCommit], table: str) -> NotedOffse
             break
         else:
             search.add(commit)
+        if commit.version == 0 and not search.has_other_rows:
+            return NotedOffsets(
+                {**search.carried_topics(), **search.topics}, are_all_rows_noted=True
+            )
     return NotedOffsets(search.topics, search.carried_topics())
 
 

@@ -66,6 +66,15 @@ class TopicBatch:
         """Return whether there is nothing to copy."""
         return not any(self.ranges())
 
+    def has_reached(self, until: StreamOffsets) -> bool:
+        """Return whether nothing is left before a fixed end.
+
+        Args:
+            until: The end.
+        """
+        ends = self.end.next_offsets
+        return all(ends.get(name, 0) >= end for name, end in until.next_offsets.items())
+
     def ranges(self) -> Iterator[tuple[TopicPartition, int, int]]:
         """Yield partition, first offset and end offset of each range that is not empty."""
         for name, end in sorted(self.end.next_offsets.items()):

@@ -188,3 +188,21 @@ def test_statistics_that_decide_and_those_that_do_not() -> None:
     next_offsets, undecided = decide_by_statistics(files)
     assert offsets_to_json(next_offsets) == {"a": {"0": 10, "1": 4}}
     assert undecided == files[3:]
+
+
+@pytest.mark.parametrize(
+    ("commits", "is_so"),
+    [
+        ([CREATE], True),
+        ([other(2, "OPTIMIZE"), copied(1, "a", a=10), CREATE], False),
+        ([other(2, "RESTORE", version="0"), copied(1, "a", a=10), CREATE], True),
+        ([other(1, "SET TBLPROPERTIES"), CREATE], True),
+        ([other(1, "WRITE", mode="Append"), CREATE], False),
+        ([other(0, "CREATE TABLE AS SELECT")], False),
+        ([other(0, "CLONE")], False),
+        ([other(5, "OPTIMIZE")], False),
+    ],
+)
+def test_whether_rows_have_to_be_asked(commits: list[TableCommit], is_so: bool) -> None:
+    """A note ends the search before it knows; a topic that no note has is then asked for."""
+    assert find_noted_offsets(iter(commits), "t").are_all_rows_noted is is_so
