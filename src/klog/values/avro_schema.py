@@ -74,7 +74,7 @@ _PROMOTED_FROM = {
 
 @dataclass(frozen=True, slots=True)
 class AvroType:
-    """A type: for fastavro, as Arrow builds it of rows, as klog returns it, and its fewest bytes."""
+    """A type: for fastavro, as Arrow builds it, as klog returns it, and its fewest bytes."""
 
     schema: Any
     built: pa.DataType

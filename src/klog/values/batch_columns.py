@@ -129,8 +129,9 @@ def with_inferred_type(column: ColumnFormat, sample: Iterable[pa.Array]) -> Colu
         SchemaError: The sample has no value.
     """
     has_prefix = column.registry is not None
-    rows = chain.from_iterable(json_rows(each, has_prefix=has_prefix)[0] for each in sample)
-    return replace(column, schema=inferred_type(rows))
+    rows = list(chain.from_iterable(json_rows(each, has_prefix=has_prefix)[0] for each in sample))
+    records = [row for row in rows if isinstance(row, dict)]  # One other row spoils no columns.
+    return replace(column, schema=inferred_type(records or rows))
 
 
 def undecodable(
