@@ -22,6 +22,7 @@ from klog.values.avro_defaults import with_read_defaults
 from klog.values.avro_schema import AvroType, LoadedSchema, load_avro_schema
 from klog.values.confluent_framing import read_prefixes
 from klog.values.decoded_column import DecodedColumn, arrays_of_rows, as_binary, printable
+from klog.values.nested_cast import cast_nested
 from klog.values.optional_libraries import import_library
 from klog.values.registered_schemas import AVRO, referenced_schemas, schema_by_id
 from klog.values.registry_settings import Registry
@@ -132,8 +133,7 @@ class AvroDecoder:
         return arrays_of_rows(rows, reasons, self._to_array)
 
     def _to_array(self, rows: Sequence[Any]) -> pa.Array:
-        array = pa.array(rows, self._type.built)
-        return array if self._type.built == self._type.final else array.cast(self._type.final)
+        return cast_nested(pa.array(rows, self._type.built), self._type.final)
 
     def _plan(self, schema_id: int | None) -> WriterPlan | str:
         """Return how to read data with this id, or the reason why that is not possible."""

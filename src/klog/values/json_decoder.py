@@ -25,6 +25,10 @@ from klog.values.decoded_column import (
     as_binary,
     printable,
 )
+from klog.values.json_misfits import misfit_check
+from klog.values.nested_cast import cast_nested
+
+_MISFIT = "json: a number with a fraction in an integer field, or no object where one must be"
 
 
 class JsonDecoder:
@@ -39,6 +43,7 @@ class JsonDecoder:
         self._built = _built_type(arrow_type)
         self._has_prefix = has_prefix
         self._has_decimals = _has_decimals(arrow_type)
+        self._is_misfit = misfit_check(arrow_type)
 
     def __reduce__(self) -> Any:
         """Pickle by the arguments."""
@@ -58,6 +63,10 @@ class JsonDecoder:
         rows, reasons = json_rows(
             column, has_prefix=self._has_prefix, has_decimals=self._has_decimals
         )
+        if self._is_misfit is not None:
+            for row, value in enumerate(rows):
+                if self._is_misfit(value):
+                    rows[row], reasons[row] = None, _MISFIT
         return arrays_of_rows(rows, reasons, self._to_array)
 
     def _to_array(self, rows: Sequence[Any]) -> pa.Array:
@@ -69,8 +78,7 @@ class JsonDecoder:
         return self._cast([_fitted(row, self._built) for row in rows])
 
     def _cast(self, rows: Sequence[Any]) -> pa.Array:
-        array = pa.array(rows, self._built)
-        return array if self._built == self._type else array.cast(self._type)
+        return cast_nested(pa.array(rows, self._built), self._type)
 
 
 def json_rows(
@@ -150,6 +158,6 @@ def _fitted(value: Any, arrow_type: pa.DataType) -> Any:
         return [_fitted(each, arrow_type.value_type) for each in value]
     if pa.types.is_string(arrow_type) and not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=float)
-    if isinstance(value, Decimal) and not pa.types.is_decimal(arrow_type):
-        return float(value)
+    if pa.types.is_floating(arrow_type) and isinstance(value, int | Decimal):
+        return value if isinstance(value, bool) else float(value)
     return value
