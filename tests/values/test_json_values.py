@@ -157,8 +157,8 @@ def test_a_json_schema_without_a_type(schema: str, message: str) -> None:
         ([1, "x"], pa.string()),
         ([True, 1], pa.string()),
         ([[], [1]], pa.list_(pa.int64())),
-        ([[]], pa.list_(pa.string())),
-        ([{"b": 1}, {"a": None, "b": 2.5}], pa.struct([("a", pa.string()), ("b", pa.float64())])),
+        ([{"b": 1}, {"a": None, "b": 2.5, "c": [], "d": {"e": None}}],
+         pa.struct([("b", pa.float64())])),
         ([{"r": {"x": 1}}, {"r": {"y": "s"}}],
          pa.struct([("r", pa.struct([("x", pa.int64()), ("y", pa.string())]))])),
     ],
@@ -171,8 +171,10 @@ def test_a_type_is_inferred(values: list[Any], arrow_type: pa.DataType) -> None:
 
 
 def test_there_is_nothing_to_infer_a_type_from() -> None:
-    with pytest.raises(SchemaError, match="no value to infer"):
-        inferred_type([None])
+    samples: list[list[Any]] = [[], [None], [[]], [{"a": None, "b": [{}]}]]
+    for values in samples:
+        with pytest.raises(SchemaError, match="no value to infer"):
+            inferred_type(values)
     with pytest.raises(SchemaError, match="more than 2000 fields"):
         inferred_type({str(number): 1} for number in range(MAX_FIELDS + 1))
 

@@ -1,7 +1,8 @@
 """The type of JSON values, inferred from a sample of them.
 
 The rules are those of Spark's JSON source: fields are sorted by name, whole and other numbers are
-double, other conflicts are text, and what was null in all of the sample is text.
+double, other conflicts are text. Unlike there, what is null or empty in all of the sample is left
+out: it has no type yet, and is a new field when it has one.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ def inferred_type(values: Iterable[Any]) -> pa.DataType:
                 f"json: the sample has more than {MAX_FIELDS} fields. Names may be data: give a "
                 "schema with a map"
             )
-    if pa.types.is_null(merged):
+    known = _without_nulls(merged)
+    if known is None:
         raise SchemaError("json: the sample has no value to infer a schema from. Give a schema")
-    return _without_nulls(merged)
+    return known
 
 
 def _type_of(value: Any) -> pa.DataType:
@@ -75,13 +77,17 @@ def _merge(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     return pa.string()
 
 
-def _without_nulls(arrow_type: pa.DataType) -> pa.DataType:
+def _without_nulls(arrow_type: pa.DataType) -> pa.DataType | None:
+    """Return a type without the fields that were always null; None if nothing is left."""
     if pa.types.is_null(arrow_type):
-        return pa.string()
+        return None
     if pa.types.is_list(arrow_type):
-        return pa.list_(_without_nulls(arrow_type.value_type))
+        items = _without_nulls(arrow_type.value_type)
+        return None if items is None else pa.list_(items)
     if pa.types.is_struct(arrow_type):
-        return pa.struct([(field.name, _without_nulls(field.type)) for field in arrow_type])
+        types = [(field.name, _without_nulls(field.type)) for field in arrow_type]
+        members = [(name, each) for name, each in types if each is not None]
+        return pa.struct(members) if members else None
     return arrow_type
 
 
