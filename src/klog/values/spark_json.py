@@ -1,18 +1,19 @@
 """JSON and text in Spark, by Spark's own expressions, so that no row goes to Python.
 
-The rules: a row is decoded once, by a projection of its own; the next projection looks at the
-result. Spark does not merge the two, because the result is used more than once.
+The rule: a row is parsed once. The condition that a row is bad uses the parsed record twice, and
+Spark computes once what an expression always uses more than once. A projection for the record and
+another one for the result would copy the text and the record, which takes a third more CPU.
 
 Spark's parser reads the first JSON value of a row and ignores what follows it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
-from pyspark.sql.types import DataType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
 from klog.values.confluent_framing import PREFIX_BYTES
 
@@ -26,8 +27,8 @@ _OPTIONS = {
 NO_PREFIX = "no schema registry's prefix. If the topic has none, leave out the registry"
 
 
-def json_value(value: Column, schema: DataType, *, has_prefix: bool) -> Column:
-    """Return the first projection: a struct of the text, the parsed value, and two checks.
+def json_result(value: Column, schema: DataType, *, has_prefix: bool) -> tuple[Column, Column]:
+    """Return the value of a binary column, and the reason of a row that is not JSON.
 
     Args:
         value: The binary column.
@@ -36,41 +37,37 @@ def json_value(value: Column, schema: DataType, *, has_prefix: bool) -> Column:
     """
     data = F.substr(value, F.lit(PREFIX_BYTES + 1)) if has_prefix else value
     text = data.cast("string")
-    parsed_schema: Any = schema
-    if isinstance(schema, StructType):
-        parsed_schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
+    is_valid = F.is_valid_utf8(text)
+    parsed, is_bad = _parsed(text, schema)
+    is_bad = is_bad | ~is_valid
     framed = F.lit(True)
     if has_prefix:
         is_long = F.octet_length(value) >= PREFIX_BYTES
         framed = is_long & (F.substring(value, 1, 1) == F.lit(b"\0"))
-    return F.struct(
-        text.alias("text"),
-        F.from_json(text, parsed_schema, _OPTIONS).alias("parsed"),
-        framed.alias("framed"),
-    )
-
-
-def json_result(value: Column, schema: DataType) -> tuple[Column, Column]:
-    """Return the second projection: the value, and the reason of a row that is not JSON.
-
-    Args:
-        value: What `json_value` has returned.
-        schema: The type of the values.
-    """
-    text, parsed = value["text"], value["parsed"]
-    is_bad = parsed.isNull()
-    if isinstance(schema, StructType):
-        is_bad = is_bad | parsed[CORRUPT].isNotNull()
-        fields = [parsed.getField(name).alias(name) for name in schema.names]
-        parsed = F.struct(*fields)
-    reason = (
+        is_bad = is_bad | ~framed
+    reason = F.when(
+        is_bad,
         F.when(text.isNull(), None)
-        .when(~value["framed"], NO_PREFIX)
-        .when(~F.is_valid_utf8(text), "json: not UTF-8")
-        .when(is_bad & (F.trim(text) != "null"), "json: not JSON, or a field has another type")
+        .when(~framed, NO_PREFIX)
+        .when(~is_valid, "json: not UTF-8")
+        .when(F.trim(text) != "null", "json: not JSON, or a field has another type"),
     )
-    has_value = reason.isNull() & text.isNotNull() & (F.trim(text) != "null")
-    return F.when(has_value, parsed), reason
+    return F.when(~is_bad, parsed), reason
+
+
+def _parsed(text: Column, schema: DataType) -> tuple[Column, Column]:
+    """Return the parsed value, and whether it is not what the text says."""
+    if not isinstance(schema, StructType):
+        value = F.from_json(text, cast("ArrayType", schema), _OPTIONS)
+        return value, value.isNull()
+    with_corrupt = StructType([*schema.fields, StructField(CORRUPT, StringType())])
+    record = F.from_json(text, with_corrupt, _OPTIONS)
+    fields = [record.getField(name).alias(name) for name in schema.names]
+    if fields:
+        # A struct of nothing but the fields would become another `from_json`, parsed again.
+        first = F.when(record.getField(CORRUPT).isNull(), record.getField(schema.names[0]))
+        fields[0] = first.alias(schema.names[0])
+    return F.struct(*fields), record.isNull() | record.getField(CORRUPT).isNotNull()
 
 
 def text_result(value: Column) -> tuple[Column, Column]:
