@@ -1,6 +1,6 @@
 """Decode values: Avro and Protobuf to Arrow on one core, JSON in Spark.
 
-The rule: a flat record of ten fields, as a producer writes it behind a registry's prefix; the peers
+The rule: a flat record of ten fields, as a producer writes it after a registry's prefix; the peers
 do the same without columns (fastavro, Protobuf's own parser), or without klog's check of each row
 (Spark's `from_json`). In turns; a ratio is taken within a round, and above 1 klog is faster.
 """

@@ -180,8 +180,8 @@ def test_a_registry_is_asked_once_in_a_process(spark: SparkSession) -> None:
             assert df.selectExpr("sum(value.x)").first()[0] == 499500  # type: ignore[index]
         finally:
             spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-        asked = server.requests.count("GET /schemas/ids/1")
-        assert 1 <= asked <= 5, "the driver's, and those of a few workers"
+        count = server.requests.count("GET /schemas/ids/1")
+        assert 1 <= count <= 5, "the driver's, and those of a few workers"
 
 
 def test_a_stream_is_decoded(spark: SparkSession, tmp_path: Path) -> None:
