@@ -161,8 +161,9 @@ peer's time by klog's: above 1, klog takes less.""",
     "values": """\
 A flat record of ten fields in batches of 10,000 rows. Avro and Protobuf to Arrow columns on one
 core, CPU time, against the library alone, which gives Python objects: fastavro's reader for each
-datum, Protobuf's parser. JSON through Spark on local[2] to `noop`, wall time, against `from_json`,
-which says nothing about bad rows. In turns; a ratio is the median over rounds and its range.""",
+datum, Protobuf's parser. JSON through Spark on local[2] to `noop`, wall time and CPU, against
+`from_json`, which says nothing about bad rows, and with the column that says it. In turns; a ratio
+is the median over rounds and its range.""",
     "memory": """\
 A fresh process reads one segment, task by task, and keeps nothing; its peak resident memory.""",
 }

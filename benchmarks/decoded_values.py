@@ -12,12 +12,14 @@ import io
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import fastavro
 import pyarrow as pa
 from google.protobuf import message_factory
 
+from benchmarks.compared import compared
 from benchmarks.spark_read import session
 from benchmarks.spark_write import Result
 from benchmarks.timing import Times, Work, interleaved
@@ -35,7 +37,8 @@ BATCH_ROWS = 10_000
 KLOG, FASTAVRO = "klog", "fastavro alone"
 PREFIXED, RESOLVED = "klog, by a registry's ids", "klog, by ids to another schema"
 PARSER = "Protobuf's parser alone"
-SPARK, SPARK_KLOG, SPARK_KLOG_NULL = "from_json", "klog", "klog, on_error null"
+SPARK, SPARK_CHECKED = "from_json", "from_json with a corrupt record column"
+SPARK_KLOG, SPARK_KLOG_NULL = "klog", "klog, on_error null"
 DDL = (
     "id bigint, customer string, amount double, quantity int, paid boolean, note string, "
     "country string, created bigint, day int, status string"
@@ -148,15 +151,17 @@ def _json(count: int, rounds: int) -> Iterator[Result]:
         copies = spark.range(0, max(count // 1000, 1), 1, 2)
         df = copies.crossJoin(sample).select("value").cache()
         rows = df.count()
+        text = F.col("value").cast("string")
+        options = {"columnNameOfCorruptRecord": "corrupt"}
+        checked = F.from_json(text, f"{DDL}, corrupt string", options)
         frames = {
-            SPARK: df.select(F.from_json(F.col("value").cast("string"), DDL).alias("value")),
+            SPARK: df.select(F.from_json(text, DDL).alias("value")),
+            SPARK_CHECKED: df.select(checked.alias("value")),
             SPARK_KLOG: values.decode(df, value="json", value_schema=DDL),
             SPARK_KLOG_NULL: values.decode(df, value="json", value_schema=DDL, on_error="null"),
         }
-        works = {name: _to_noop(frame, rows) for name, frame in frames.items()}
-        yield from _results(
-            "json in Spark", interleaved(works, rounds, time.perf_counter), SPARK, "1.0"
-        )
+        actions = {name: partial(_to_noop, frame) for name, frame in frames.items()}
+        yield from compared("json in Spark", rows, actions, rounds)
     finally:
         spark.stop()
     column = [text for _ in range(max(count // 20_000, 1)) for text in texts]
@@ -175,12 +180,8 @@ def _in_batches(decoder: Any, rows: list[bytes]) -> Work:
     return decode
 
 
-def _to_noop(frame: Any, rows: int) -> Work:
-    def write() -> int:
-        frame.write.format("noop").mode("overwrite").save()
-        return rows
-
-    return write
+def _to_noop(frame: Any) -> None:
+    frame.write.format("noop").mode("overwrite").save()
 
 
 def _results(kind: str, times: Times, peer: str, target: str) -> Iterator[Result]:

@@ -21,7 +21,7 @@ from klog.errors import OptionError
 from klog.values.batch_columns import PLACE_COLUMNS, check_on_error, undecodable
 from klog.values.column_format import ColumnFormat, make_decoder
 from klog.values.decoded_column import Decoder, as_binary
-from klog.values.spark_json import failing, json_result, text_result
+from klog.values.spark_json import json_result, text_result
 from klog.values.spark_schemas import check_column, json_spark_type, spark_type
 
 _HINT = '. To keep such rows, use on_error="null": the column is null and {side}_error says why'
@@ -83,14 +83,15 @@ def _stages(df: DataFrame, column: ColumnFormat, on_error: str, places: list[str
     if column.name not in ("json", "string"):
         return _python_stages(df, column, make_decoder(column), on_error, places)
     if column.name == "string":
-        value, reason = text_result(F.col(name))
+        parsed = text_result(F.col(name))
     else:
         schema = json_spark_type(column)
         has_prefix = column.registry is not None
-        value, reason = json_result(F.col(name), schema, has_prefix=has_prefix)
+        parsed = json_result(F.col(name), schema, has_prefix=has_prefix)
     if on_error == "fail":
-        value = failing(value, reason, _message(column, reason, places))
-    return ColumnStages(name, binary, value, reason)
+        message = _message(column, parsed.reason, places)
+        return ColumnStages(name, binary, parsed.or_fail(message), None)
+    return ColumnStages(name, binary, *parsed.or_null())
 
 
 def _message(column: ColumnFormat, reason: Column, places: list[str]) -> Column:

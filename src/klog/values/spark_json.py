@@ -9,7 +9,8 @@ Spark's parser reads the first JSON value of a row and ignores what follows it.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import cast
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -27,8 +28,27 @@ _OPTIONS = {
 NO_PREFIX = "no schema registry's prefix. If the topic has none, leave out the registry"
 
 
-def json_result(value: Column, schema: DataType, *, has_prefix: bool) -> tuple[Column, Column]:
-    """Return the value of a binary column, and the reason of a row that is not JSON.
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The value of a good row, whether a row may be bad, and the reason of one that is bad."""
+
+    value: Column
+    is_bad: Column
+    reason: Column
+
+    def or_null(self) -> tuple[Column, Column]:
+        """Return the value and the reason; each is null where the other one is not."""
+        # Not `when(~is_bad, ...)`: the same condition in both is computed once.
+        return F.when(self.is_bad, None).otherwise(self.value), F.when(self.is_bad, self.reason)
+
+    def or_fail(self, message: Column) -> Column:
+        """Return the value, and fail the query at the first bad row."""
+        failure = F.when(self.reason.isNotNull(), F.raise_error(message))
+        return F.when(self.is_bad, failure).otherwise(self.value)
+
+
+def json_result(value: Column, schema: DataType, *, has_prefix: bool) -> Parsed:
+    """Return the value of a binary column.
 
     Args:
         value: The binary column.
@@ -45,14 +65,13 @@ def json_result(value: Column, schema: DataType, *, has_prefix: bool) -> tuple[C
         is_long = F.octet_length(value) >= PREFIX_BYTES
         framed = is_long & (F.substring(value, 1, 1) == F.lit(b"\0"))
         is_bad = is_bad | ~framed
-    reason = F.when(
-        is_bad,
+    reason = (
         F.when(text.isNull(), None)
         .when(~framed, NO_PREFIX)
         .when(~is_valid, "json: not UTF-8")
-        .when(F.trim(text) != "null", "json: not JSON, or a field has another type"),
+        .when(F.trim(text) != "null", "json: not JSON, or a field has another type")
     )
-    return F.when(~is_bad, parsed), reason
+    return Parsed(parsed, is_bad, reason)
 
 
 def _parsed(text: Column, schema: DataType) -> tuple[Column, Column]:
@@ -70,23 +89,11 @@ def _parsed(text: Column, schema: DataType) -> tuple[Column, Column]:
     return F.struct(*fields), record.isNull() | record.getField(CORRUPT).isNotNull()
 
 
-def text_result(value: Column) -> tuple[Column, Column]:
-    """Return the text of a binary column, and the reason of a row that is not UTF-8.
+def text_result(value: Column) -> Parsed:
+    """Return the text of a binary column.
 
     Args:
         value: The binary column.
     """
     text = value.cast("string")
-    reason = F.when(~F.is_valid_utf8(text), "string: not UTF-8")
-    return F.when(reason.isNull(), text), reason
-
-
-def failing(value: Column, reason: Column, message: Any) -> Column:
-    """Return a column that fails the query at the first row that has a reason.
-
-    Args:
-        value: The value.
-        reason: The reason, null for a decoded row.
-        message: The column of the message.
-    """
-    return F.when(reason.isNotNull(), F.raise_error(message)).otherwise(value)
+    return Parsed(text, ~F.is_valid_utf8(text), F.lit("string: not UTF-8"))
