@@ -15,6 +15,7 @@ python -m benchmarks --only streams         # nor this: a broker, and streams to
 python -m benchmarks --only engines         # nor this: a broker, and the JVM engine
 python -m benchmarks --only engine-writes   # nor this: a broker, and the JVM engine that writes
 python -m benchmarks --only delta           # nor this: a broker, and Delta tables
+python -m benchmarks --only values          # nor this: Avro, Protobuf and JSON
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from benchmarks import (
     compact_many,
     compaction,
     decode,
+    decoded_values,
     delta_copies,
     encode,
     engine_writes,
@@ -59,6 +61,7 @@ PARTS = (
     "decode", "legacy", "encode", "spark", "commits",
     "memory", "write", "compact", "compact-many", "upkeep", "size-check", "less",
     "imports", "first-query", "lookups", "streams", "engines", "engine-writes", "delta",
+    "values",
 )  # fmt: skip
 DEFAULT_PARTS = PARTS[:5]
 RECORDS, TINY_RECORDS = 2_000_000, 4_000
@@ -165,6 +168,12 @@ Queries with the JVM engine on local[2], wall time and CPU (Spark, its workers, 
 planning, in turns: Spark's Kafka connector from a broker on this machine, klog from that broker's
 log directory, and Parquet of the same rows. Batches are those of a default producer. A ratio is the
 peer's time by klog's: above 1, klog takes less.""",
+    "values": """\
+A flat record of ten fields in batches of 10,000 rows. Avro and Protobuf to Arrow columns on one
+core, CPU time, against the library alone, which gives Python objects: fastavro's reader for each
+datum, Protobuf's parser. JSON through Spark on local[2] to `noop`, wall time and CPU, against
+`from_json`, which says nothing about bad rows, and with the column that says it. In turns; a ratio
+is the median over rounds and its range.""",
     "memory": """\
 A fresh process reads one segment, task by task, and keeps nothing; its peak resident memory.""",
 }
@@ -305,6 +314,7 @@ _RUN: dict[str, Any] = {
         run.records, run.codecs, run.micro_batches, run.rounds
     ),
     "delta": lambda run: delta_copies.run(run.records, run.codecs[0], run.rounds),
+    "values": lambda run: decoded_values.run(run.records, run.rounds),
     "streams": lambda run: stream_runs.run(run.records, run.micro_batches, run.rounds),
 }
 _TABLE: dict[str, Any] = {
@@ -327,6 +337,7 @@ _TABLE: dict[str, Any] = {
     "engines": report.figures_table,
     "engine-writes": report.figures_table,
     "delta": report.figures_table,
+    "values": report.figures_table,
 }
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from os import PathLike, fspath
+from typing import Any
 
 import pyarrow as pa
 
@@ -34,6 +35,7 @@ from klog.connector.embedded_lookups import (
     snapshot_as_of,
 )
 from klog.connector.embedded_root import EmbeddedRoot
+from klog.connector.embedded_values import columns_to_read, decode_scan
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.options.as_of import parse_as_of
 from klog.connector.options.offset_spec import OffsetSpec, parse_offset_spec
@@ -248,6 +250,7 @@ class Log:
         *,
         as_of_version: int | None = None,
         as_of_timestamp: datetime | int | str | None = None,
+        **values: Any,
     ) -> pa.RecordBatchReader:
         """Read a topic, as of now or of an earlier version, partition by partition by offset.
 
@@ -259,15 +262,20 @@ class Log:
             columns: Columns of Spark's Kafka source; None for all but `headers`.
             as_of_version: The version that is read, such as one that `history` returns.
             as_of_timestamp: A time instead: the version of the last commit at or before it.
+            **values: How keys and values are decoded: the arguments of
+                `klog.values.decode_batches`, such as `key="string", value="avro", registry=...`.
 
         Returns:
             A reader that reads a batch when it is asked for it. Reading raises
-            `CorruptRecordError` for damaged data.
+            `CorruptRecordError` for damaged data, and `UndecodableError` for values of another
+            format.
 
         Raises:
             OptionError: There is no such topic, column or version, or a bound is neither an offset
                 nor a time.
             OffsetOutOfRangeError: A bound is not within the log.
+            RegistryError: The schema registry does not have a subject, or does not answer.
+            SchemaError: A schema is not one, or has no type in Arrow.
         """
         as_of = parse_as_of(as_of_version, as_of_timestamp, ("as_of_version", "as_of_timestamp"))
         if columns is None:
@@ -276,6 +284,7 @@ class Log:
             names = known_columns([columns] if isinstance(columns, str) else columns)
         except ValueError as exc:
             raise OptionError(f"columns: {exc}. Choose from {', '.join(COLUMNS)}") from None
+        read_names = columns_to_read(names, values)
 
         def plan() -> tuple[ReadOptions, list[TaskDict]]:
             now = self._root.snapshot_with(topic)
@@ -286,7 +295,7 @@ class Log:
                 start,
                 end,
                 storage=self._root.storage,
-                columns=names,
+                columns=read_names,
                 as_of=version,
             )
             return options, scan_planner.plan_snapshot(snapshot, options)
@@ -298,7 +307,8 @@ class Log:
             for task in tasks:
                 yield from reader.read(task)
 
-        return pa.RecordBatchReader.from_batches(arrow_schema(names), batches())
+        scan = pa.RecordBatchReader.from_batches(arrow_schema(read_names), batches())
+        return decode_scan(scan, names, topic, values) if values else scan
 
     def offsets(self, topic: str, at: OffsetSpec = "latest") -> dict[int, int | None]:
         """Return an offset of each partition, as kafka-get-offsets does.

@@ -16,6 +16,10 @@
     +-- InvalidFileError        a file cannot be of its kind: it was not read
     |   +-- FileTooLargeError   it is larger than any file of its kind
     |   +-- NotRegularFileError a directory, a FIFO, a socket or a device has the file's name
+    +-- UndecodableError        a key or a value is not in its format: offset and reason
+    +-- SchemaError             a schema of keys or values is invalid, missing or has changed
+    +-- RegistryError           a schema registry did not answer: try again later
+    |   +-- SchemaNotFoundError it answered, and does not have the schema
     +-- OptionError             an option, a topic or a path of the user is wrong
         +-- NoSubscriptionError a read does not say which topics
 
@@ -244,6 +248,22 @@ class FileTooLargeError(InvalidFileError):
 
 class NotRegularFileError(InvalidFileError):
     """A directory, a FIFO, a socket or a device has the name of a file; it was not read."""
+
+
+class UndecodableError(KlogError):
+    """A key or a value whose bytes are not in the format that the reader names."""
+
+
+class SchemaError(KlogError):
+    """A schema of keys or values is invalid, has no type in Arrow, is missing, or has changed."""
+
+
+class RegistryError(KlogError):
+    """A schema registry did not answer, refused the request, or sent something else."""
+
+
+class SchemaNotFoundError(RegistryError):
+    """A schema registry does not have a schema: a subject, a version or an id."""
 
 
 class OptionError(KlogError):

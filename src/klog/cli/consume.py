@@ -15,6 +15,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from klog.cli.consume_positions import ConsumeRange, consume_range, offset_at, offsets_at
+from klog.cli.consume_values import ValueColumns, credentials_environment, value_columns
 from klog.cli.output_formats import Format, console, json_lines
 from klog.cli.output_reader import wait_while_read
 from klog.cli.topic_tail import TopicTail
@@ -40,8 +41,9 @@ AS_OF_FLAGS = ("--as-of-version", "--as-of-timestamp")
 
 def consume(args: argparse.Namespace, out: BinaryIO) -> int:
     """Print the selected records. Raises `ArgumentError` for options that exclude each other."""
+    values = value_columns(args, credentials_environment())
     try:
-        offsets, output_format = consume_range(args.offset), _format(args)
+        offsets, output_format = consume_range(args.offset), _format(args, values)
     except ValueError as exc:
         raise argparse.ArgumentError(None, str(exc)) from exc
     if args.follow and offsets.end != LATEST:
@@ -52,11 +54,13 @@ def consume(args: argparse.Namespace, out: BinaryIO) -> int:
         )
     remaining = args.max_messages
     follow = args.follow and remaining != 0
-    for batch in _batches(args, offsets, output_format.columns, out, follow=follow):
+    columns = values.columns(output_format.columns)
+    for batch in _batches(args, offsets, columns, out, follow=follow):
         if remaining is not None:
             batch = batch.slice(0, remaining)
             remaining -= batch.num_rows
-        out.write(output_format.encode(batch))
+        for decoded in values.decode(batch, is_json=args.json):
+            out.write(output_format.encode(decoded))
         if follow:
             out.flush()
         if remaining == 0:
@@ -122,8 +126,8 @@ def _resolve(root: Root, options: ReadOptions, offsets: ConsumeRange) -> list[Re
     return resolved
 
 
-def _format(args: argparse.Namespace) -> Format:
+def _format(args: argparse.Namespace, values: ValueColumns) -> Format:
     if args.format is not None:
         output_format: Format = args.format
         return output_format
-    return json_lines() if args.json else console(dict(args.property))
+    return json_lines(values.sides) if args.json else console(dict(args.property))

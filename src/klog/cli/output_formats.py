@@ -101,9 +101,12 @@ def console(properties: Mapping[str, str]) -> Format:
     return Format((*list(between)[:-1], _literal(line))) if printed else Format(())
 
 
-def json_lines() -> Format:
-    """Return the format with one object per line; bytes outside UTF-8 are `{"base64": ...}`."""
-    return Format((Part(COLUMNS, _json_lines),))
+def json_lines(decoded: frozenset[str] = frozenset()) -> Format:
+    """Return the format with one object per line; bytes outside UTF-8 are `{"base64": ...}`.
+
+    The columns of `decoded`, of `key` and `value`, have JSON texts.
+    """
+    return Format((Part(COLUMNS, lambda batch: _json_lines(batch, decoded)),))
 
 
 CONSOLE_DEFAULTS = {
@@ -192,12 +195,13 @@ def _console_timestamps(batch: pa.RecordBatch) -> Texts:
     ]
 
 
-def _json_lines(batch: pa.RecordBatch) -> Texts:
+def _json_lines(batch: pa.RecordBatch, decoded: frozenset[str]) -> Texts:
     columns = {name: batch.column(name).to_pylist() for name in COLUMNS if name != "timestamp"}
     columns["timestamp"] = _milliseconds(batch)
     columns["timestampType"] = [TIMESTAMP_TYPES[kind] for kind in columns["timestampType"]]
-    columns["key"] = list(map(json_bytes, columns["key"]))
-    columns["value"] = list(map(json_bytes, columns["value"]))
+    for name in ("key", "value"):
+        to_json = _parsed if name in decoded else json_bytes
+        columns[name] = list(map(to_json, columns[name]))
     columns["headers"] = [
         [{"key": h["key"], "value": json_bytes(h["value"])} for h in headers or ()]
         for headers in columns["headers"]
@@ -217,6 +221,10 @@ def _json_lines(batch: pa.RecordBatch) -> Texts:
         json.dumps(dict(zip(names, record, strict=True)), ensure_ascii=False).encode() + b"\n"
         for record in records
     ]
+
+
+def _parsed(text: bytes | None) -> Any:
+    return None if text is None else json.loads(text)
 
 
 _KCAT = {

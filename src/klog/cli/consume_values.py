@@ -1,0 +1,144 @@
+"""`klog consume -s`: keys and values decoded, for people and for JSON.
+
+The rule: a decoded column has JSON text in the place of the bytes, or plain text for a string, a
+number or a UUID. So every format prints it as it prints bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from klog.errors import OptionError, UndecodableError
+from klog.values.column_format import SCHEMA_FORMATS, SIDES, ColumnFormat
+from klog.values.json_objects import ObjectDecoder
+from klog.values.registry_settings import Registry
+
+PLACE_COLUMNS = ("topic", "partition", "offset")
+USER_INFO, TOKEN = "KLOG_REGISTRY_USER_INFO", "KLOG_REGISTRY_TOKEN"
+_PROPERTY_OF_VARIABLE = {USER_INFO: "basic.auth.user.info", TOKEN: "bearer.auth.token"}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueColumns:
+    """The decoders of the columns that `-s` names."""
+
+    decoders: tuple[tuple[ColumnFormat, ObjectDecoder], ...]
+
+    @property
+    def sides(self) -> frozenset[str]:
+        """Return the columns whose decoded text is JSON, also that of a number or a string."""
+        return frozenset(column.side for column, _ in self.decoders)
+
+    def columns(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the columns to read: those that are printed, and those that errors name."""
+        if not self.sides & set(names):
+            return names
+        return (*names, *(name for name in PLACE_COLUMNS if name not in names))
+
+    def decode(self, batch: pa.RecordBatch, *, is_json: bool) -> Iterator[pa.RecordBatch]:
+        """Yield the batch with decoded columns. Rows before one that is not decodable come first.
+
+        Args:
+            batch: The batch.
+            is_json: Make JSON texts of all values, also of strings.
+
+        Raises:
+            UndecodableError: A row cannot be decoded.
+            RegistryError: The registry does not answer.
+        """
+        failed = batch.num_rows, ""
+        for column, decoder in self.decoders:
+            if column.side not in batch.schema.names:
+                continue
+            values, reasons = decoder.decode(batch.column(column.side))
+            if reasons:
+                row = min(reasons)
+                failed = min(failed, (row, f"the {column.side} cannot be decoded: {reasons[row]}"))
+            is_text = not is_json and column.name not in SCHEMA_FORMATS
+            texts = [_text(value, is_text=is_text) for value in values]
+            index = batch.schema.get_field_index(column.side)
+            batch = batch.set_column(index, column.side, pa.array(texts, pa.binary()))
+        row, reason = failed
+        yield batch.slice(0, row)
+        if reason:
+            topic, partition, offset = (batch.column(name)[row].as_py() for name in PLACE_COLUMNS)
+            raise UndecodableError(
+                f"{topic}-{partition} offset {offset}: {reason}. To see the bytes, leave out -s. "
+                f"To go on after the record: -o {offset + 1}"
+            )
+
+
+def value_columns(args: argparse.Namespace, environment: Mapping[str, str]) -> ValueColumns:
+    """Return the decoders that the options describe. Raises `OptionError`.
+
+    Args:
+        args: The options of `klog consume`.
+        environment: Has the credentials of the registry, if the options name no file with them.
+    """
+    formats: dict[str, str] = {}
+    for sides, name in args.deserializer:
+        for side in sides:
+            if side in formats:
+                raise OptionError(f"-s: the {side} has two formats. Give one")
+            formats[side] = name
+    registry = _registry(args, environment)
+    columns = []
+    for side in SIDES:
+        schema, message = getattr(args, f"{side}_schema"), getattr(args, f"{side}_message")
+        if side not in formats:
+            if schema is not None or message is not None:
+                raise OptionError(f"--{side}-schema: needs -s {side}=FORMAT")
+            continue
+        path = None if schema is None else Path(schema)
+        columns.append(ColumnFormat(side, formats[side], path, message, registry=registry))
+    if registry is not None and not columns:
+        raise OptionError("--schema-registry: needs -s FORMAT, such as -s value=avro")
+    return ValueColumns(tuple((column, ObjectDecoder(column)) for column in columns))
+
+
+def _registry(args: argparse.Namespace, environment: Mapping[str, str]) -> Registry | None:
+    if args.schema_registry is None and args.schema_registry_config is None:
+        return None
+    config = {
+        name: environment[variable]
+        for variable, name in _PROPERTY_OF_VARIABLE.items()
+        if environment.get(variable)
+    }
+    if args.schema_registry_config is not None:
+        config |= _properties(Path(args.schema_registry_config))
+    if args.schema_registry is not None:
+        config["schema.registry.url"] = args.schema_registry
+    return Registry.from_config(config)
+
+
+def _properties(path: Path) -> dict[str, str]:
+    """Return the properties of a file, `name=value` on each line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as exc:
+        raise OptionError(f"--schema-registry-config: cannot read {path}: {exc}") from exc
+    pairs = (line.partition("=") for line in map(str.strip, lines) if line and line[0] not in "#!")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _text(value: Any, *, is_text: bool) -> bytes | None:
+    if value is None:
+        return None
+    if is_text:
+        text = value if isinstance(value, str) else json.dumps(value)
+    else:
+        text = json.dumps(value, ensure_ascii=False)
+    return text.encode(errors="backslashreplace")
+
+
+def credentials_environment() -> Mapping[str, str]:
+    """Return the environment variables that have credentials."""
+    return {name: os.environ[name] for name in _PROPERTY_OF_VARIABLE if name in os.environ}

@@ -1,0 +1,344 @@
+"""Avro schemas as Arrow types, and as the schemas that fastavro reads quickest.
+
+    Avro                              Arrow                       Spark
+    null                              null                        void
+    boolean int long float double     bool int32 int64 float double   the same
+    string, enum, uuid                string                      string
+    bytes, fixed, duration            binary                      binary
+    decimal(p, s) of bytes or fixed   decimal128(p, s)            decimal(p, s), p at most 38
+    date                              date32                      date
+    time-millis, time-micros          time64[us]                  time(6)
+    timestamp-millis, -micros         timestamp[us, UTC]          timestamp
+    local-timestamp-millis, -micros   timestamp[us]               timestamp_ntz
+    record                            struct                      struct
+    array, map                        list, map<string, T>        array, map
+    union of null and T               T, nullable                 T, nullable
+    union of int and long             int64                       bigint
+    union of float and double         float64                     double
+    other unions                      struct<member0, ...>        struct, as from_avro's
+
+Other logical types, such as timestamp-nanos, are their underlying type, as Avro's specification
+says. The rule: nothing that a datum can say makes the reader allocate more than the datum's size
+times a constant. So recursive schemas are refused, and arrays whose items may have no bytes.
+
+fastavro gets a rewritten schema. Logical types are left out (Arrow makes dates of numbers quicker
+than Python), but decimals. Each branch of a true union becomes a record with one field, which has
+the same bytes, so that a row says the branch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from klog.errors import SchemaError
+from klog.values.optional_libraries import import_library
+
+MAX_DECIMAL_PRECISION = 38
+_UTC_MS, _UTC_US = pa.timestamp("ms", tz="UTC"), pa.timestamp("us", tz="UTC")
+PRIMITIVES: dict[str, tuple[pa.DataType, int]] = {
+    "null": (pa.null(), 0),
+    "boolean": (pa.bool_(), 1),
+    "int": (pa.int32(), 1),
+    "long": (pa.int64(), 1),
+    "float": (pa.float32(), 4),
+    "double": (pa.float64(), 8),
+    "bytes": (pa.binary(), 1),
+    "string": (pa.string(), 1),
+}
+"""The type, and the least number of bytes of a datum."""
+LOGICAL_TYPES: dict[tuple[str, str], tuple[pa.DataType, pa.DataType]] = {
+    ("int", "date"): (pa.date32(), pa.date32()),
+    ("int", "time-millis"): (pa.time32("ms"), pa.time64("us")),
+    ("long", "time-micros"): (pa.time64("us"), pa.time64("us")),
+    ("long", "timestamp-millis"): (_UTC_MS, _UTC_US),
+    ("long", "timestamp-micros"): (_UTC_US, _UTC_US),
+    ("long", "local-timestamp-millis"): (pa.timestamp("ms"), pa.timestamp("us")),
+    ("long", "local-timestamp-micros"): (pa.timestamp("us"), pa.timestamp("us")),
+}
+"""The type that Arrow makes of the number, and the type that it is cast to."""
+_WIDENED_UNIONS = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
+_PROMOTED_FROM = {
+    "long": ("int",),
+    "float": ("int", "long"),
+    "double": ("int", "long", "float"),
+    "string": ("bytes",),
+    "bytes": ("string",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AvroType:
+    """A type: for fastavro, as Arrow builds it, as klog returns it, and its fewest bytes."""
+
+    schema: Any
+    built: pa.DataType
+    final: pa.DataType
+    min_bytes: int
+
+
+def load_avro_schema(schema: Any, references: Mapping[str, str] | None = None) -> LoadedSchema:
+    """Parse a schema.
+
+    Args:
+        schema: JSON as text or decoded.
+        references: The texts of schemas that it uses, in the order of their use.
+
+    Raises:
+        SchemaError: It is not a schema of Avro.
+    """
+    parse_schema = import_library("fastavro.schema").parse_schema
+    named: dict[str, Any] = {}
+    try:
+        for text in (references or {}).values():
+            parse_schema(_decoded(text), named_schemas=named)
+        return LoadedSchema(parse_schema(_decoded(schema), named_schemas=named), named)
+    except SchemaError:
+        raise
+    except Exception as exc:
+        raise SchemaError(f"avro: invalid schema: {type(exc).__name__}: {exc}") from exc
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSchema:
+    """A schema that fastavro has parsed, with its named types."""
+
+    root: Any
+    named: dict[str, Any]
+
+    def as_read(self, *, is_writer: bool = False) -> AvroType:
+        """Return its types, and the schema that fastavro reads.
+
+        Args:
+            is_writer: Return the form for a writer whose rows are resolved to another schema.
+
+        Raises:
+            SchemaError: A type has none in Arrow, or may need unbounded memory.
+        """
+        return _Rewriter(self.named, is_writer).rewrite(self.root, ())
+
+    def as_written(self) -> AvroType:
+        """Return its types, and the schema that fastavro writes, with logical types."""
+        return _Rewriter(self.named, is_writer=False, has_logical_types=True).rewrite(self.root, ())
+
+
+def _decoded(schema: Any) -> Any:
+    if not isinstance(schema, str) or schema.strip() in PRIMITIVES:
+        return schema
+    try:
+        return json.loads(schema)
+    except (ValueError, RecursionError) as exc:
+        raise SchemaError(f"avro: the schema is not JSON: {exc}") from exc
+
+
+@dataclass(slots=True)
+class _Rewriter:
+    """Walks a schema; `path` says the field for names and errors."""
+
+    named: dict[str, Any]
+    is_writer: bool
+    has_logical_types: bool = False
+    finished: dict[str, AvroType] = field(default_factory=dict)
+    unfinished: set[str] = field(default_factory=set)
+
+    def rewrite(self, node: Any, path: tuple[str, ...]) -> AvroType:
+        if isinstance(node, str):
+            return self._by_name(node, path)
+        if isinstance(node, list):
+            return self._union(node, path)
+        kind = node["type"]
+        if not isinstance(kind, str):
+            return self.rewrite(kind, path)
+        if kind in ("record", "error"):
+            return self._named(node, path, self._record)
+        if kind == "enum":
+            return self._named(node, path, self._enum)
+        if kind == "fixed":
+            return self._named(node, path, self._fixed)
+        if kind == "array":
+            return self._array(node, path)
+        if kind == "map":
+            values = self.rewrite(node["values"], (*path, "values"))
+            return AvroType(
+                {"type": "map", "values": values.schema},
+                pa.map_(pa.string(), values.built),
+                pa.map_(pa.string(), values.final),
+                1,
+            )
+        return self._primitive(node, kind, path)
+
+    def _by_name(self, name: str, path: tuple[str, ...]) -> AvroType:
+        if name in PRIMITIVES:
+            arrow_type, min_bytes = PRIMITIVES[name]
+            return AvroType(name, arrow_type, arrow_type, min_bytes)
+        if name not in self.named:
+            raise SchemaError(f"avro: {_shown(path)}: type {name} is not defined")
+        return self.rewrite(self.named[name], path)
+
+    def _named(self, node: Any, path: tuple[str, ...], define: Any) -> AvroType:
+        """Define a named type where it is used first; later only its name is written."""
+        name = node["name"]
+        if name in self.unfinished:
+            raise SchemaError(
+                f"avro: {_shown(path)}: {name} contains itself. Recursive types have no columns"
+            )
+        if name in self.finished:
+            known = self.finished[name]
+            return AvroType(name, known.built, known.final, known.min_bytes)
+        self.unfinished.add(name)
+        result: AvroType = define(node, path)
+        self.unfinished.remove(name)
+        self.finished[name] = result
+        return result
+
+    def _record(self, node: Any, _: tuple[str, ...]) -> AvroType:
+        fields, built, final, min_bytes = [], [], [], 0
+        for each in node["fields"]:
+            path = (node["name"], each["name"])
+            avro_type = self.rewrite(each["type"], path)
+            rewritten = {"name": each["name"], "type": avro_type.schema}
+            if not self.is_writer:
+                if "default" in each:
+                    rewritten["default"] = self._default(each["type"], each["default"])
+                if each.get("aliases"):
+                    rewritten["aliases"] = each["aliases"]
+            fields.append(rewritten)
+            built.append(pa.field(each["name"], avro_type.built))
+            final.append(pa.field(each["name"], avro_type.final))
+            min_bytes += avro_type.min_bytes
+        schema = {**_name_of(node), "type": "record", "fields": fields}
+        return AvroType(schema, pa.struct(built), pa.struct(final), min_bytes)
+
+    def _enum(self, node: Any, _: tuple[str, ...]) -> AvroType:
+        schema = {**_name_of(node), "type": "enum", "symbols": node["symbols"]}
+        if "default" in node and not self.is_writer:
+            schema["default"] = node["default"]
+        return AvroType(schema, pa.string(), pa.string(), 1)
+
+    def _fixed(self, node: Any, path: tuple[str, ...]) -> AvroType:
+        schema = {**_name_of(node), "type": "fixed", "size": node["size"]}
+        arrow_type = pa.binary()
+        if node.get("logicalType") == "decimal":
+            arrow_type = self._decimal(node, schema, path)
+        return AvroType(schema, arrow_type, arrow_type, int(node["size"]))
+
+    def _array(self, node: Any, path: tuple[str, ...]) -> AvroType:
+        items = self.rewrite(node["items"], (*path, "items"))
+        if items.min_bytes == 0:
+            raise SchemaError(
+                f"avro: {_shown(path)}: items without bytes are not read: a few bytes could say "
+                "billions of them"
+            )
+        schema = {"type": "array", "items": items.schema}
+        return AvroType(schema, pa.list_(items.built), pa.list_(items.final), 1)
+
+    def _primitive(self, node: Any, kind: str, path: tuple[str, ...]) -> AvroType:
+        logical = node.get("logicalType")
+        if kind not in PRIMITIVES:
+            return self._by_name(kind, path)
+        if kind == "bytes" and logical == "decimal":
+            schema = {"type": "bytes"}
+            arrow_type = self._decimal(node, schema, path)
+            return AvroType(schema, arrow_type, arrow_type, 1)
+        arrow_type, min_bytes = PRIMITIVES[kind]
+        built, final = LOGICAL_TYPES.get((kind, logical), (arrow_type, arrow_type))
+        is_kept = self.has_logical_types and (kind, logical) in LOGICAL_TYPES
+        return AvroType(
+            {"type": kind, "logicalType": logical} if is_kept else kind, built, final, min_bytes
+        )
+
+    def _decimal(self, node: Any, schema: dict[str, Any], path: tuple[str, ...]) -> pa.DataType:
+        precision, scale = node.get("precision"), node.get("scale", 0)
+        if not (isinstance(precision, int) and 0 < precision <= MAX_DECIMAL_PRECISION):
+            raise SchemaError(
+                f"avro: {_shown(path)}: decimal with precision {precision}: Arrow and Spark have "
+                f"1 to {MAX_DECIMAL_PRECISION}"
+            )
+        if not (isinstance(scale, int) and 0 <= scale <= precision):
+            raise SchemaError(f"avro: {_shown(path)}: decimal with scale {scale}")
+        schema |= {"logicalType": "decimal", "precision": precision, "scale": scale}
+        return pa.decimal128(precision, scale)
+
+    def _union(self, node: list[Any], path: tuple[str, ...]) -> AvroType:
+        kinds = [_kind(branch) for branch in node]
+        branches = [kind for kind in kinds if kind != "null"]
+        widened = _WIDENED_UNIONS.get(frozenset(branches)) if len(branches) == 2 else None
+        if widened is not None and all(_is_plain(branch) for branch in node):
+            arrow_type = PRIMITIVES[widened][0]
+            return AvroType(kinds, arrow_type, arrow_type, 1)
+        types = [
+            self.rewrite(branch, (*path, kind)) for branch, kind in zip(node, kinds, strict=True)
+        ]
+        if len(branches) < 2:
+            built, final = next(
+                ((each.built, each.final) for each in types if each.schema != "null"),
+                (pa.null(), pa.null()),
+            )
+            return AvroType([each.schema for each in types], built, final, 1)
+        schemas: list[Any] = []
+        members: list[pa.Field] = []
+        finals: list[pa.Field] = []
+        for kind, each in zip(kinds, types, strict=True):
+            if kind == "null":
+                schemas.append("null")
+                continue
+            member = f"member{len(members)}"
+            schemas.append(self._branch(kind, each, member, path))
+            members.append(pa.field(member, each.built))
+            finals.append(pa.field(member, each.final))
+        return AvroType(schemas, pa.struct(members), pa.struct(finals), 1)
+
+    def _branch(self, kind: str, avro_type: AvroType, member: str, path: tuple[str, ...]) -> Any:
+        """Return the record that stands for a branch; it has the name of its type and its place."""
+
+        def name(of: str) -> str:
+            return re.sub(r"\W", "_", "_".join(("klog", *path, of)))
+
+        branch = {"name": member, "type": avro_type.schema}
+        record = {"type": "record", "name": name(kind), "fields": [branch]}
+        if self.is_writer:
+            branch["name"] = "branch"
+        else:
+            branch["aliases"] = ["branch"]
+            record["aliases"] = [name(other) for other in _PROMOTED_FROM.get(kind, ())]
+        return record
+
+    def _default(self, node: Any, default: Any) -> Any:
+        """Return a default of the rewritten type; a union's has the type of its first branch."""
+        if isinstance(node, str) and node in self.named:
+            node = self.named[node]
+        if isinstance(node, list):
+            kinds = {_kind(branch) for branch in node} - {"null"}
+            value = self._default(node[0], default)
+            is_struct = len(kinds) > 1 and frozenset(kinds) not in _WIDENED_UNIONS
+            return {"member0": value} if is_struct and _kind(node[0]) != "null" else value
+        if isinstance(node, dict) and node["type"] == "record" and isinstance(default, dict):
+            types = {each["name"]: each["type"] for each in node["fields"]}
+            return {name: self._default(types[name], value) for name, value in default.items()}
+        return default
+
+
+def _name_of(node: Any) -> dict[str, Any]:
+    aliases = {"aliases": node["aliases"]} if node.get("aliases") else {}
+    return {"name": node["name"], **aliases}
+
+
+def _kind(node: Any) -> str:
+    if isinstance(node, str):
+        return node
+    if isinstance(node, list):
+        raise SchemaError("avro: a union directly in a union")
+    return str(node.get("name") or node["type"])
+
+
+def _is_plain(node: Any) -> bool:
+    return isinstance(node, str) or "logicalType" not in node
+
+
+def _shown(path: tuple[str, ...]) -> str:
+    return ".".join(path) or "the schema"

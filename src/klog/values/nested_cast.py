@@ -1,0 +1,42 @@
+"""Cast arrays at any depth, without the values that null structs hide.
+
+Arrow's own cast of a struct also casts the children of null rows, in which anything may be, such as
+an empty text that is not a date.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+
+def cast_nested(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    """Return an array with the same fields of other types.
+
+    Args:
+        array: The array, not a slice of one.
+        arrow_type: A type of the same shape.
+
+    Raises:
+        pyarrow.ArrowException: A value cannot be cast without a loss.
+    """
+    if array.type == arrow_type:
+        return array
+    if pa.types.is_struct(arrow_type):
+        children = [
+            cast_nested(child, field.type)
+            for child, field in zip(array.flatten(), arrow_type, strict=True)
+        ]
+        return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=array.is_null())
+    if pa.types.is_map(arrow_type):
+        items = cast_nested(array.items, arrow_type.item_type)
+        entries = pa.StructArray.from_arrays(
+            [array.keys, items], fields=[arrow_type.key_field, arrow_type.item_field]
+        )
+        return _with_child(array, arrow_type, entries)
+    if pa.types.is_list(arrow_type):
+        return _with_child(array, arrow_type, cast_nested(array.values, arrow_type.value_type))
+    return array.cast(arrow_type)
+
+
+def _with_child(array: pa.Array, arrow_type: pa.DataType, child: pa.Array) -> pa.Array:
+    return pa.Array.from_buffers(arrow_type, len(array), array.buffers()[:2], children=[child])

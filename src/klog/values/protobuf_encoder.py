@@ -1,0 +1,132 @@
+"""Arrow to Protobuf messages, with or without a registry's prefix and message indexes."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from klog.errors import SchemaError
+from klog.values.decoded_column import printable
+from klog.values.optional_libraries import import_library
+from klog.values.protobuf_columns import (
+    DURATION,
+    JSON_MESSAGES,
+    TIMESTAMP,
+    WRAPPERS,
+    is_map,
+    is_repeated,
+)
+from klog.values.protobuf_schema import ProtobufSchema
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+class ProtobufEncoder:
+    """Encodes structs as messages. Columns have the types of decoding; null is not set."""
+
+    def __init__(self, schema: ProtobufSchema, message: str, prefix: bytes = b"") -> None:
+        """Take the schema, the full name of the message, and what is written before each value."""
+        self._arguments = schema, message, prefix
+        self._prefix = prefix
+        factory = import_library("google.protobuf.message_factory")
+        self._message = factory.GetMessageClass(schema.descriptor(message))
+
+    def __reduce__(self) -> Any:
+        """Pickle by the arguments."""
+        return type(self), self._arguments
+
+    def encode_array(self, column: pa.Array) -> pa.Array:
+        """Return binary rows; null stays null.
+
+        Args:
+            column: The values.
+
+        Raises:
+            SchemaError: A value does not fit the schema; the message has its reason.
+        """
+        encoded: list[bytes | None] = []
+        for row in column.to_pylist(maps_as_pydicts="strict"):
+            if row is None:
+                encoded.append(None)
+                continue
+            message = self._message()
+            try:
+                _fill(message, row)
+                encoded.append(self._prefix + message.SerializeToString(deterministic=True))
+            except SchemaError:
+                raise
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as exc:
+                raise SchemaError(
+                    f"protobuf: a value does not fit the schema: {printable(exc)}"
+                ) from exc
+        return pa.array(encoded, pa.binary())
+
+
+def _fill(message: Any, value: Any) -> None:
+    name = message.DESCRIPTOR.full_name
+    if name == TIMESTAMP:
+        _set_microseconds(message, (value - _EPOCH) // _MICROSECOND, is_duration=False)
+    elif name == DURATION:
+        _set_microseconds(message, value // _MICROSECOND, is_duration=True)
+    elif name in WRAPPERS:
+        message.value = _scalar(message.DESCRIPTOR.fields_by_name["value"], value)
+        message.SetInParent()
+    elif name in JSON_MESSAGES:
+        import_library("google.protobuf.json_format").Parse(value, message)
+    else:
+        if not isinstance(value, Mapping):
+            raise SchemaError(f"protobuf: {name} is a message, got a value {type(value).__name__}")
+        message.SetInParent()
+        for field_name, each in value.items():
+            field = message.DESCRIPTOR.fields_by_name.get(field_name)
+            if field is None:
+                raise SchemaError(f"protobuf: {name} has no field {field_name}. Leave it out")
+            if each is not None:
+                _set(message, field, each)
+
+
+def _set(message: Any, field: Any, value: Any) -> None:
+    if is_map(field):
+        _set_map(getattr(message, field.name), field.message_type.fields_by_name["value"], value)
+    elif is_repeated(field):
+        items = getattr(message, field.name)
+        for each in value:
+            if field.message_type is not None:
+                _fill(items.add(), each)
+            else:
+                items.append(_scalar(field, each))
+    elif field.message_type is not None:
+        _fill(getattr(message, field.name), value)
+    else:
+        setattr(message, field.name, _scalar(field, value))
+
+
+def _set_map(items: Any, field: Any, value: Mapping[Any, Any]) -> None:
+    for name, each in value.items():
+        if field.message_type is not None:
+            _fill(items[name], each)
+        else:
+            items[name] = _scalar(field, each)
+
+
+def _scalar(field: Any, value: Any) -> Any:
+    """Return what Protobuf takes: an enum's number, and an int where Arrow has a decimal."""
+    if field.enum_type is not None and isinstance(value, str):
+        known = field.enum_type.values_by_name.get(value)
+        return int(value) if known is None else known.number
+    if field.cpp_type in (field.CPPTYPE_UINT64, field.CPPTYPE_INT64) and value == int(value):
+        return int(value)
+    return value
+
+
+def _set_microseconds(message: Any, microseconds: int, *, is_duration: bool) -> None:
+    """Set seconds and nanos. Both have the sign of a duration; a timestamp's nanos are positive."""
+    seconds, rest = divmod(microseconds, 1_000_000)
+    if is_duration and seconds < 0 and rest:
+        seconds, rest = seconds + 1, rest - 1_000_000
+    message.seconds, message.nanos = seconds, rest * 1000
+    message.SetInParent()

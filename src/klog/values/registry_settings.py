@@ -1,0 +1,119 @@
+"""Which schema registry to ask, and as whom: `klog.values.Registry`.
+
+The rule: no credential is in what a person sees, which are `repr`, errors, logs and plans. A user
+and a password in the URL are taken out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from klog.errors import OptionError
+
+TIMEOUT_SECONDS = 10.0
+RETRIES = 3
+MAX_TIMEOUT_SECONDS = 600.0
+MAX_RETRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """A schema registry that speaks Confluent's REST API.
+
+    Attributes:
+        url: The base URL, or several with commas between them, which are tried in turn.
+        user: The user of HTTP's basic authentication.
+        password: Its password.
+        token: A bearer token instead.
+        ca_file: A PEM file with the certificates that sign the server's; by default the system's.
+        timeout_seconds: How long to wait for a connection, and for each part of an answer.
+        retries: How often a request is repeated that got no answer, or an answer 429 or 5xx.
+    """
+
+    url: str
+    user: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    ca_file: str | None = None
+    timeout_seconds: float = TIMEOUT_SECONDS
+    retries: int = RETRIES
+
+    def __post_init__(self) -> None:
+        """Check the values. Raises `OptionError`."""
+        if not isinstance(self.url, str):
+            raise OptionError("registry: must be a URL, such as http://localhost:8081")
+        given_urls = filter(None, map(str.strip, self.url.split(",")))
+        urls = [self._without_user(url) for url in given_urls]
+        if not urls:
+            raise OptionError("registry: must be a URL, such as http://localhost:8081")
+        object.__setattr__(self, "url", ",".join(urls))
+        if self.token is not None and (self.user is not None or self.password is not None):
+            raise OptionError("registry: set a token, or a user and a password, not both")
+        if (self.user is None) != (self.password is None):
+            raise OptionError("registry: set both user and password, or neither of them")
+        if not 0 < self.timeout_seconds <= MAX_TIMEOUT_SECONDS:
+            raise OptionError(f"timeout_seconds: must be above 0, at most {MAX_TIMEOUT_SECONDS:g}")
+        if not 0 <= self.retries <= MAX_RETRIES:
+            raise OptionError(f"retries: must be 0 to {MAX_RETRIES}, got {self.retries}")
+
+    @property
+    def urls(self) -> list[str]:
+        """Return the base URLs."""
+        return self.url.split(",")
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, str]) -> Registry:
+        """Return the registry that the properties of Confluent's clients describe.
+
+        Args:
+            config: `schema.registry.url`, `basic.auth.user.info` (`user:password`),
+                `bearer.auth.token`, `ssl.ca.location`, each also with the prefix
+                `schema.registry.`. Other properties are ignored.
+
+        Raises:
+            OptionError: The URL is missing, or a property is invalid.
+        """
+        prefix = "schema.registry."
+        values = {name.removeprefix(prefix): value for name, value in config.items()}
+        if not values.get("url"):
+            raise OptionError("schema.registry.url: is missing. Example: http://localhost:8081")
+        user, separator, password = values.get("basic.auth.user.info", "").partition(":")
+        if user and not separator:
+            raise OptionError("basic.auth.user.info: must be user:password")
+        return cls(
+            values["url"],
+            user=user or None,
+            password=password if user else None,
+            token=values.get("bearer.auth.token") or None,
+            ca_file=values.get("ssl.ca.location") or None,
+        )
+
+    def _without_user(self, url: str) -> str:
+        """Return a URL without user and password, which become those of this registry."""
+        try:
+            parts = urlsplit(url)
+            port = f":{parts.port}" if parts.port is not None else ""
+        except ValueError:
+            raise OptionError("registry: its URL is invalid") from None  # It may have a password.
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise OptionError("registry: must be a URL that begins with http:// or https://")
+        if parts.query or parts.fragment:
+            raise OptionError("registry: its URL must not have a query or a fragment")
+        if parts.username is not None:
+            object.__setattr__(self, "user", self.user or unquote(parts.username))
+            object.__setattr__(self, "password", self.password or unquote(parts.password or ""))
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        return urlunsplit((parts.scheme, host + port, parts.path.rstrip("/"), "", ""))
+
+
+def as_registry(registry: Registry | str | None) -> Registry | None:
+    """Return a registry from its URL.
+
+    Args:
+        registry: A registry, its URL, or None for no registry.
+    """
+    if registry is None or isinstance(registry, Registry):
+        return registry
+    return Registry(registry)

@@ -1,0 +1,156 @@
+"""A writer's schema read as a reader's: by id, with defaults, promotions, aliases, unions."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from klog.errors import RegistryError
+from klog.values.avro_decoder import AvroDecoder
+from klog.values.avro_schema import load_avro_schema
+from klog.values.confluent_framing import prefix
+from klog.values.decoded_column import DecodedColumn
+from klog.values.registry_settings import Registry
+from tests.support.schema_registry import SchemaRegistry
+from tests.values.avro_rows import encoded, record
+
+ITEM = record(("sku", "string"), name="Item")
+
+
+def resolved(registry: SchemaRegistry, writer: Any, reader: Any, *values: Any) -> DecodedColumn:
+    number = registry.register("t-value", json.dumps(writer))
+    rows = [prefix(number) + row for row in encoded(writer, *values)]
+    decoder = AvroDecoder(load_avro_schema(reader), Registry(registry.url, retries=0))
+    return decoder.decode_array(pa.array(rows, pa.binary()))
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "value", "expected"),
+    [
+        ("int", "long", 5, 5),
+        ("int", "double", 5, 5.0),
+        ("long", "float", 5, 5.0),
+        ("float", "double", 0.5, 0.5),
+        ("string", "bytes", "a", b"a"),
+        ("bytes", "string", b"a", "a"),
+        ("int", ["null", "long"], 5, 5),
+        (["null", "int"], ["null", "long"], 5, 5),
+        (["int", "string"], ["string", "long"], 5, {"member0": None, "member1": 5}),
+        (["null", "string", ITEM], ["null", ITEM, "string"], {"sku": "s"},
+         {"member0": {"sku": "s"}, "member1": None}),
+        ({"type": "array", "items": "int"}, {"type": "array", "items": "long"}, [1], [1]),
+        ({"type": "enum", "name": "E", "symbols": ["A", "NEW"]},
+         {"type": "enum", "name": "E", "symbols": ["A", "OTHER"], "default": "OTHER"},
+         "NEW", "OTHER"),
+    ],
+)  # fmt: skip
+def test_a_field_changes_its_type(
+    registry: SchemaRegistry, writer: Any, reader: Any, value: Any, expected: Any
+) -> None:
+    result = resolved(registry, record(("f", writer)), record(("f", reader)), {"f": value})
+    assert result.reasons.to_pylist() == [None]
+    assert result.values.to_pylist() == [{"f": expected}]
+
+
+@pytest.mark.parametrize(
+    ("schema", "default", "expected"),
+    [
+        ("string", "web", "web"),
+        (["null", "string"], None, None),
+        ("bytes", "\u00ff", b"\xff"),
+        ({"type": "fixed", "name": "F", "size": 1}, "\u0001", b"\x01"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}, "\u0001",
+         Decimal("0.01")),
+        (["int", "string"], 5, {"member0": 5, "member1": None}),
+        (["bytes", "null"], "\u00ff", b"\xff"),
+        ({"type": "array", "items": "int"}, [1], [1]),
+        ({"type": "map", "values": "int"}, {"a": 1}, [("a", 1)]),
+        (record(("b", "bytes"), name="B"), {"b": "\u00ff"}, {"b": b"\xff"}),
+    ],
+)  # fmt: skip
+def test_a_new_field_has_its_default(
+    registry: SchemaRegistry, schema: Any, default: Any, expected: Any
+) -> None:
+    reader = record(("id", "long"), {"name": "new", "type": schema, "default": default})
+    result = resolved(registry, record(("id", "long")), reader, {"id": 1}, {"id": 2})
+    assert result.values.field("new").to_pylist() == [expected] * 2
+
+
+def test_fields_are_dropped_moved_and_renamed(registry: SchemaRegistry) -> None:
+    writer = record(("a", "string"), ("gone", ITEM), ("b", {"type": "map", "values": "Item"}))
+    reader = record(
+        ("b", {"type": "map", "values": {**ITEM, "name": "Thing", "aliases": ["Item"]}}),
+        {"name": "named", "type": "string", "aliases": ["a"]},
+    )
+    value = {"a": "x", "gone": {"sku": "s"}, "b": {"k": {"sku": "t"}}}
+    result = resolved(registry, writer, reader, value)
+    assert result.values.to_pylist() == [{"b": [("k", {"sku": "t"})], "named": "x"}]
+
+
+def test_what_cannot_be_resolved_is_a_reason(registry: SchemaRegistry) -> None:
+    result = resolved(registry, record(("f", "string")), record(("f", "int")), {"f": "x"})
+    assert result.values.to_pylist() == [None]
+    assert "avro:" in result.reasons[0].as_py()
+
+
+def test_many_writers_in_one_batch(registry: SchemaRegistry) -> None:
+    first, second = record(("a", "int")), record(("a", "int"), ("b", "string"))
+    reader = record(("a", "long"), {"name": "b", "type": "string", "default": ""})
+    numbers = [registry.register("t-value", json.dumps(each)) for each in (first, second)]
+    rows = [
+        prefix(numbers[0]) + encoded(first, {"a": 1})[0],
+        prefix(numbers[1]) + encoded(second, {"a": 2, "b": "x"})[0],
+        None,
+        prefix(9) + b"\x02",
+        b"\x01\0\0\0\x01\x02",
+        b"\0\0",
+        prefix(numbers[0]) + encoded(first, {"a": 3})[0],
+        prefix(numbers[0]),
+    ]
+    decoder = AvroDecoder(load_avro_schema(reader), Registry(registry.url))
+    result = decoder.decode_array(pa.array(rows, pa.binary()))
+    assert result.values.to_pylist() == [
+        {"a": 1, "b": ""}, {"a": 2, "b": "x"}, None, None, None, None, {"a": 3, "b": ""}, None
+    ]  # fmt: skip
+    reasons = result.reasons.to_pylist()
+    assert [reason is None for reason in reasons] == [True] * 3 + [False] * 3 + [True, False]
+    assert reasons[3].startswith(f"schema id 9 is not in the registry {registry.url}")
+    assert reasons[4].startswith("no schema registry's prefix: begins with 0x01")
+    assert reasons[5] == "no schema registry's prefix: 2 bytes, the prefix alone has 5"
+    decoder.decode_array(pa.array(rows, pa.binary()))
+    assert sorted(registry.requests) == [f"GET /schemas/ids/{number}" for number in (1, 2, 9)]
+
+
+def test_a_schema_of_another_format_is_a_reason(registry: SchemaRegistry) -> None:
+    number = registry.register("t-value", "{}", "JSON")
+    decoder = AvroDecoder(load_avro_schema("int"), Registry(registry.url))
+    result = decoder.decode_array(pa.array([prefix(number) + b"\x02"]))
+    assert result.reasons.to_pylist() == ["avro: schema id 1 has the type JSON"]
+
+
+def test_a_registry_that_does_not_answer_is_no_reason(registry: SchemaRegistry) -> None:
+    registry.failures += [500]
+    decoder = AvroDecoder(load_avro_schema("int"), Registry(registry.url, retries=0))
+    with pytest.raises(RegistryError, match="HTTP 500"):
+        decoder.decode_array(pa.array([prefix(1) + b"\x02"]))
+
+
+def test_a_writer_that_needs_unbounded_memory_is_a_reason(registry: SchemaRegistry) -> None:
+    writer = record(("f", {"type": "array", "items": "null"}))
+    result = resolved(registry, writer, record(), {"f": [None]})
+    assert "items without bytes" in result.reasons[0].as_py()
+
+
+def test_referenced_schemas_are_found(registry: SchemaRegistry) -> None:
+    registry.register("item", json.dumps(ITEM))
+    reference = {"name": "Item", "subject": "item", "version": 1}
+    writer = record(("i", "Item"))
+    number = registry.register("t-value", json.dumps(writer), references=[reference])
+    reader = record(("i", ITEM))
+    row = prefix(number) + encoded(reader, {"i": {"sku": "s"}})[0]
+    decoder = AvroDecoder(load_avro_schema(reader), Registry(registry.url))
+    assert decoder.decode_array(pa.array([row])).values.to_pylist() == [{"i": {"sku": "s"}}]
