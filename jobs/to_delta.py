@@ -16,7 +16,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.options.consumer_strategy import ConsumerStrategy, Subscribe, SubscribePattern
@@ -24,7 +24,8 @@ from klog.connector.options.spark_paths import log_directories
 from klog.errors import KlogError, OptionError
 from klog.jobs.copying_to_delta.batch_writer import APPEND, MODES, BatchWriter
 from klog.jobs.copying_to_delta.copy_topic import CopyResult, TableOptions, TopicCopy
-from klog.jobs.copying_to_delta.table_rows import TableRows
+from klog.jobs.copying_to_delta.dead_letter_table import DeadLetterTable
+from klog.jobs.copying_to_delta.table_rows import DEAD_LETTERS, FAIL, DecodedValues, TableRows
 from klog.jobs.copying_to_delta.to_delta_report import CopiedPartition, CopiedRows, ToDeltaReport
 from klog.jobs.shared.delta.delta_session import check_delta, delta_errors
 from klog.jobs.shared.delta.delta_target import DeltaTarget
@@ -51,6 +52,9 @@ def run(
     topic_pattern: str | None = None,
     mode: str = APPEND,
     options: Mapping[str, str] = NO_OPTIONS,
+    decode: Mapping[str, Any] = NO_OPTIONS,
+    on_error: str = FAIL,
+    dead_letter_table: str | None = None,
     merge_schema: bool = False,
     table_properties: Mapping[str, str] = NO_OPTIONS,
     cluster_by: Sequence[str] = (),
@@ -71,7 +75,13 @@ def run(
         mode: `append`: a row for each record. `upsert`: a row for each key, with its last value.
         options: Options of a stream that reads the root, such as `startingOffsets`,
             `failOnDataLoss`, `maxOffsetsPerTrigger`, `engine` and `storage.*`.
-        merge_schema: Add new columns to a table that exists.
+        decode: Arguments of `klog.values.decode`, such as `{"value": "avro", "registry": url}`:
+            the columns `key` and `value` are what it returns. Without it they are bytes. JSON needs
+            no schema: it has that of the table, and a new table that of a sample.
+        on_error: A record that cannot be decoded fails the job (`fail`), is null with the reason in
+            `key_error` or `value_error` (`null`), or goes to another table (`dead-letters`).
+        dead_letter_table: That table, with the records as bytes and a column `reason`.
+        merge_schema: Add new columns, and new fields of values, to a table that exists.
         table_properties: Table properties for a table that does not exist yet.
         cluster_by: The columns of its liquid clustering.
         zorder_by: The columns by which OPTIMIZE orders the rows of each table that got some.
@@ -92,7 +102,13 @@ def run(
         raise OptionError(f"--mode: must be one of {', '.join(MODES)}, got {mode!r}")
     check_delta(spark)
     reader = TopicReader(log_directories({"path": root}), options, _REMEDY)
-    rows = TableRows(root, options)
+    values = DecodedValues(decode, on_error, merge_schema)
+    if (on_error == DEAD_LETTERS) != (dead_letter_table is not None):
+        raise OptionError("--on-error dead-letters, --dead-letter-table: give both or neither")
+    dead_letters = (
+        DeadLetterTable(DeltaTarget(spark, dead_letter_table)) if dead_letter_table else None
+    )
+    rows = TableRows(root, options, values)
     table_options = TableOptions(table_properties, tuple(cluster_by))
 
     def target_of(name: str) -> DeltaTarget:
@@ -101,7 +117,7 @@ def run(
     def copy_of(name: str) -> TopicCopy:
         target = target_of(name)
         writer = BatchWriter(spark, target, mode, merge_schema=merge_schema)
-        return TopicCopy(spark, name, reader, target, rows, writer, random_uuid)
+        return TopicCopy(spark, name, reader, target, rows, writer, dead_letters, random_uuid)
 
     def copy(name: str) -> CopyResult:
         if dry_run:

@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from klog.jobs.shared.argument_values import duration_ms, name_and_value
 from klog.jobs.shared.job_command import Command, Report, RunJob
+from klog.jobs.shared.value_options import (
+    CREDENTIALS_HELP,
+    FORMATS_HELP,
+    add_value_options,
+    credentials_environment,
+    value_arguments,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +50,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="an option of a stream that reads the root, such as startingOffsets=latest, "
         "failOnDataLoss=false or maxOffsetsPerTrigger=1000000; repeatable",
     )
+    _add_values(parser)
     _add_table(parser)
     parser.add_argument(
         "--continuous", action="store_true", help="go on with what comes, until Ctrl-C"
@@ -73,9 +81,25 @@ def add_conf_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_values(parser: argparse.ArgumentParser) -> None:
+    add_value_options(parser)
+    parser.add_argument(
+        "--on-error",
+        choices=("fail", "null", "dead-letters"),
+        default="fail",
+        help="what happens to a record that cannot be decoded; null: the column key_error or "
+        "value_error has the reason; default: %(default)s",
+    )
+    parser.add_argument(
+        "--dead-letter-table", metavar="TABLE", help="where such records go, with the reason"
+    )
+
+
 def _add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--merge-schema", action="store_true", help="add new columns to a table that exists"
+        "--merge-schema",
+        action="store_true",
+        help="add new columns, and new fields of values, to a table that exists",
     )
     parser.add_argument(
         _PROPERTY,
@@ -122,6 +146,9 @@ def _load() -> RunJob:
             topic_pattern=args.topic_pattern,
             mode=args.mode,
             options=dict(args.option),
+            decode=value_arguments(args, credentials_environment()),
+            on_error=args.on_error,
+            dead_letter_table=args.dead_letter_table,
             merge_schema=args.merge_schema,
             table_properties=properties,
             cluster_by=args.cluster_by,
@@ -152,7 +179,15 @@ COMMAND = Command(
     """\
 Where the copy is, is kept in the table: no checkpoint is needed, and a run that is killed or
 repeated loses and doubles nothing. It starts Spark in this process, with Delta from Maven Central;
-on a cluster use spark-submit. docs/tables.md says more.""",
+on a cluster use spark-submit. docs/tables.md says more.
+
+"""
+    + FORMATS_HELP
+    + """ JSON without a schema gets the type of the table, and a new
+  table that of a sample.
+
+"""
+    + CREDENTIALS_HELP,
     _add_options,
     _load,
     root_help="a klog root or a broker's log directory",

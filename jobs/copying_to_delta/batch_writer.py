@@ -70,6 +70,8 @@ class BatchWriter:
         changes = last_of_each_key(with_keys(rows))
         is_newer = _is_newer("change", "row")
         is_tombstone = sf.col("change.value").isNull()
+        if "value_error" in rows.columns:
+            is_tombstone &= sf.col("change.value_error").isNull()
         merge = (
             self._target.table()
             .alias("row")

@@ -19,6 +19,7 @@ from klog.errors import CommitConflictError
 from klog.jobs.copying_to_delta.batch_writer import BatchWriter
 from klog.jobs.copying_to_delta.commit_note import CommitNote, parse_commit_note
 from klog.jobs.copying_to_delta.copied_topics import CopiedTopics, find_copied_topics
+from klog.jobs.copying_to_delta.dead_letter_table import DeadLetterTable
 from klog.jobs.copying_to_delta.noted_offsets import find_noted_offsets
 from klog.jobs.copying_to_delta.table_rows import TableRows
 from klog.jobs.copying_to_delta.to_delta_report import CopiedPartition, CopiedRows
@@ -60,12 +61,13 @@ class TopicCopy:
         target: DeltaTarget,
         rows: TableRows,
         writer: BatchWriter,
+        dead_letters: DeadLetterTable | None,
         make_id: Callable[[], str],
     ) -> None:
         """Take what reads the topic and what writes the table; nothing is looked at yet."""
         self._spark, self._topic, self._reader = spark, topic, reader
         self._target, self._rows, self._writer = target, rows, writer
-        self._make_id = make_id
+        self._dead_letters, self._make_id = dead_letters, make_id
 
     def plan(self) -> CopyResult:
         """Return what would be copied now."""
@@ -120,7 +122,7 @@ class TopicCopy:
         return None if copied is None else copied.topics.get(self._topic)
 
     def _create(self, batch: TopicBatch, options: TableOptions) -> None:
-        schema = self._rows.of(self._spark, batch).schema
+        schema = self._rows.of(self._spark, batch, None).rows.schema
         with conflicts_of_delta(self._target.name):
             self._target.create(schema, options.properties, options.cluster_by)
 
@@ -130,9 +132,11 @@ class TopicCopy:
         topics = {topic: known.offsets for topic, known in copied.topics.items()}
         topics[self._topic] = replace(batch.end, batch_start={})
         note = CommitNote(self._make_id(), self._topic, base_version, topics)
-        rows = self._rows.of(self._spark, batch)
+        batch_rows = self._rows.of(self._spark, batch, self._target.rows().schema)
         with conflicts_of_delta(self._target.name):
-            self._writer.write(rows, note, copied.transaction(batch))
+            if self._dead_letters is not None and batch_rows.dead_letters is not None:
+                self._dead_letters.write(batch, batch_rows.dead_letters)
+            self._writer.write(batch_rows.rows, note, copied.transaction(batch))
         return self._written(note)
 
     def _written(self, note: CommitNote) -> CopiedRows | None:

@@ -47,6 +47,7 @@ class Between:
             target,
             TableRows(self.root, {}),
             BatchWriter(self.spark, target, self.mode, merge_schema=False),
+            None,
             self._make_id,
         )
         return copy.copy(TableOptions({})).rows.inserted

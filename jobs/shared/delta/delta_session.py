@@ -25,6 +25,7 @@ _OWN_ERROR = re.compile(r"klog\.errors\.\w+: (?P<message>.*)")
 _RAISED = re.compile(
     r"\[USER_RAISED_EXCEPTION\] (?P<message>.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE
 )
+_MAX_CAUSES = 10
 _FRAMES = 3
 """A class that lacks something is among the innermost frames."""
 _ARTIFACT = re.compile(r"delta-spark_(?P<spark>\d+\.\d+)_\d+\.\d+-(?P<delta>[\w.-]+)\.jar")
@@ -100,15 +101,23 @@ def delta_errors(topic: str) -> Iterator[None]:
             raise KlogError(
                 f"this Delta does not work with this Spark ({cause.toString()}). Use {_pairs()}"
             ) from exc
-        raise KlogError(f"topic {topic}: {_first_sentence(cause.toString())}") from exc
+        raise KlogError(f"topic {topic}: {_sentence(cause, cause.toString())}") from exc
     except PySparkException as exc:
-        raise KlogError(f"topic {topic}: {_first_sentence(str(exc))}") from exc
+        origin = getattr(exc, "_origin", None)
+        raise KlogError(f"topic {topic}: {_sentence(origin, str(exc))}") from exc
 
 
-def _first_sentence(text: str) -> str:
-    """Return what a message of Spark says, without the stack of the JVM."""
-    own = _OWN_ERROR.search(text) or _RAISED.search(text)
-    return own["message"] if own is not None else text.split("\n\tat ")[0].split("\n\nJVM")[0]
+def _sentence(exception: Any, text: str) -> str:
+    """Return what klog says in an error of Spark's or its causes, else what Spark says."""
+    causes = [text]
+    while exception is not None and len(causes) < _MAX_CAUSES:
+        causes.append(exception.toString())
+        exception = exception.getCause()
+    for cause in causes:
+        own = _OWN_ERROR.search(cause) or _RAISED.search(cause)
+        if own is not None:
+            return own["message"]
+    return text.split("\n\tat ")[0].split("\n\nJVM")[0]
 
 
 def _is_linkage_error(exception: Any) -> bool:

@@ -175,7 +175,19 @@ class DeltaTarget:
         Args:
             writer: The writer of the rows, with the options of the write.
         """
-        writer = writer.format("delta").mode("append")
+        self._write(writer.mode("append"))
+
+    def replace(self, writer: DataFrameWriter, condition: str) -> None:
+        """Replace the rows for which a condition holds.
+
+        Args:
+            writer: The writer of the rows, for which the condition holds.
+            condition: The condition, in SQL.
+        """
+        self._write(writer.mode("overwrite").option("replaceWhere", condition))
+
+    def _write(self, writer: DataFrameWriter) -> None:
+        writer = writer.format("delta")
         if self._path is None:
             writer.saveAsTable(self.name)
         else:

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from klog.cli.consume_positions import ConsumeRange, consume_range, offset_at, offsets_at
-from klog.cli.consume_values import ValueColumns, credentials_environment, value_columns
+from klog.cli.consume_values import ValueColumns, value_columns
 from klog.cli.output_formats import Format, console, json_lines
 from klog.cli.output_reader import wait_while_read
 from klog.cli.topic_tail import TopicTail
@@ -33,6 +33,7 @@ from klog.connector.source.offset_ranges import latest_offsets
 from klog.connector.source.past_root import PastRoot
 from klog.connector.source.subscription import subscribed_partitions
 from klog.connector.source.task_reader import make_reader
+from klog.jobs.shared.value_options import credentials_environment
 from klog.logformat.topic_partition import TopicPartition
 from klog.tools.root_arguments import directories
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from klog.connector.options.option_defaults import READ_COMMITTED, READ_UNCOMMITTED
 from klog.jobs.shared.argument_values import PARTITION, name_and_value, whole_number
 from klog.jobs.shared.common_options import Run, add_topics_option
+from klog.jobs.shared.value_options import CREDENTIALS_HELP, FORMATS_HELP, add_value_options
 from klog.tools.kafka_options import add_client_options
 
 if TYPE_CHECKING:
@@ -40,17 +41,13 @@ the log, and exits. With --follow it goes on with the records that come, also in
 
 --json: one object per line; bytes that are not UTF-8 are {"base64": ...}
 
--s, as in kcat: decode keys and values (docs/values.md). -s FORMAT for both, -s key=FORMAT,
-  -s value=FORMAT; repeatable. FORMAT: json, avro, protobuf, string, short, integer, long, float,
-  double, boolean, uuid. Records are printed as JSON. avro and protobuf need a schema registry, for
+{FORMATS} Records are printed as JSON. avro and protobuf need a schema registry, for
   values with Confluent's prefix, or a schema: --key-schema, --value-schema.
 
-Credentials of the registry are in KLOG_REGISTRY_USER_INFO (user:password) or KLOG_REGISTRY_TOKEN,
-or in the file of --schema-registry-config, by Confluent's names: schema.registry.url,
-basic.auth.user.info, bearer.auth.token, ssl.ca.location.
+{CREDENTIALS}
 
 Records of open and aborted transactions are skipped, unless --isolation-level is
-read_uncommitted."""
+read_uncommitted.""".replace("{FORMATS}", FORMATS_HELP).replace("{CREDENTIALS}", CREDENTIALS_HELP)
 
 
 def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
@@ -95,7 +92,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     )
     _add_past(parser)
     _add_output(parser)
-    _add_values(parser)
+    add_value_options(parser)
 
 
 def _add_past(parser: argparse.ArgumentParser) -> None:
@@ -130,36 +127,6 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_values(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-s",
-        dest="deserializer",
-        type=_usage(_deserializer),
-        action="append",
-        default=[],
-        metavar="[SIDE=]FORMAT",
-        help="decode keys, values or both; see below",
-    )
-    parser.add_argument(
-        "-r",
-        "--schema-registry",
-        metavar="URL",
-        help="the schema registry, whose prefix the values have",
-    )
-    parser.add_argument(
-        "--schema-registry-config", metavar="FILE", help="its URL and credentials; see below"
-    )
-    for side in ("key", "value"):
-        parser.add_argument(
-            f"--{side}-schema",
-            metavar="FILE",
-            help=f"the schema of the {side}: Avro's JSON, or a FileDescriptorSet or .proto file",
-        )
-        parser.add_argument(
-            f"--{side}-message", metavar="NAME", help=f"the Protobuf message of the {side}"
-        )
-
-
 def _load() -> Run:
     from klog.cli.consume import consume
 
@@ -176,21 +143,6 @@ def _format(text: str) -> Format:
     from klog.cli.output_formats import kcat
 
     return kcat(text)
-
-
-def _deserializer(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the columns and their format."""
-    from klog.errors import OptionError
-    from klog.values.column_format import SIDES, check_format
-
-    side, separator, name = text.rpartition("=")
-    if separator and side not in SIDES:
-        raise ValueError(f"must be FORMAT, key=FORMAT or value=FORMAT, got {text!r}")
-    try:
-        check_format(name, "FORMAT")
-    except OptionError as exc:
-        raise ValueError(str(exc)) from None
-    return ((side,) if separator else SIDES), name
 
 
 def _usage(parse: Callable[[str], T]) -> Callable[[str], T]:

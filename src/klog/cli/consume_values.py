@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from klog.errors import OptionError, UndecodableError
+from klog.errors import UndecodableError
+from klog.jobs.shared.value_options import value_arguments
 from klog.values.column_format import SCHEMA_FORMATS, SIDES, ColumnFormat
 from klog.values.json_objects import ObjectDecoder
-from klog.values.registry_settings import Registry
 
 PLACE_COLUMNS = ("topic", "partition", "offset")
-USER_INFO, TOKEN = "KLOG_REGISTRY_USER_INFO", "KLOG_REGISTRY_TOKEN"
-_PROPERTY_OF_VARIABLE = {USER_INFO: "basic.auth.user.info", TOKEN: "bearer.auth.token"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,50 +79,19 @@ def value_columns(args: argparse.Namespace, environment: Mapping[str, str]) -> V
         args: The options of `klog consume`.
         environment: Has the credentials of the registry, if the options name no file with them.
     """
-    formats: dict[str, str] = {}
-    for sides, name in args.deserializer:
-        for side in sides:
-            if side in formats:
-                raise OptionError(f"-s: the {side} has two formats. Give one")
-            formats[side] = name
-    registry = _registry(args, environment)
-    columns = []
-    for side in SIDES:
-        schema, message = getattr(args, f"{side}_schema"), getattr(args, f"{side}_message")
-        if side not in formats:
-            if schema is not None or message is not None:
-                raise OptionError(f"--{side}-schema: needs -s {side}=FORMAT")
-            continue
-        path = None if schema is None else Path(schema)
-        columns.append(ColumnFormat(side, formats[side], path, message, registry=registry))
-    if registry is not None and not columns:
-        raise OptionError("--schema-registry: needs -s FORMAT, such as -s value=avro")
+    arguments = value_arguments(args, environment)
+    columns = [
+        ColumnFormat(
+            side,
+            arguments[side],
+            arguments.get(f"{side}_schema"),
+            arguments.get(f"{side}_message"),
+            registry=arguments.get("registry"),
+        )
+        for side in SIDES
+        if side in arguments
+    ]
     return ValueColumns(tuple((column, ObjectDecoder(column)) for column in columns))
-
-
-def _registry(args: argparse.Namespace, environment: Mapping[str, str]) -> Registry | None:
-    if args.schema_registry is None and args.schema_registry_config is None:
-        return None
-    config = {
-        name: environment[variable]
-        for variable, name in _PROPERTY_OF_VARIABLE.items()
-        if environment.get(variable)
-    }
-    if args.schema_registry_config is not None:
-        config |= _properties(Path(args.schema_registry_config))
-    if args.schema_registry is not None:
-        config["schema.registry.url"] = args.schema_registry
-    return Registry.from_config(config)
-
-
-def _properties(path: Path) -> dict[str, str]:
-    """Return the properties of a file, `name=value` on each line."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as exc:
-        raise OptionError(f"--schema-registry-config: cannot read {path}: {exc}") from exc
-    pairs = (line.partition("=") for line in map(str.strip, lines) if line and line[0] not in "#!")
-    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _text(value: Any, *, is_text: bool) -> bytes | None:
@@ -137,8 +102,3 @@ def _text(value: Any, *, is_text: bool) -> bytes | None:
     else:
         text = json.dumps(value, ensure_ascii=False)
     return text.encode(errors="backslashreplace")
-
-
-def credentials_environment() -> Mapping[str, str]:
-    """Return the environment variables that have credentials."""
-    return {name: os.environ[name] for name in _PROPERTY_OF_VARIABLE if name in os.environ}

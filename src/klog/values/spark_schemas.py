@@ -14,6 +14,8 @@ from klog.errors import OptionError, SchemaError
 from klog.values.batch_columns import with_inferred_type
 from klog.values.column_format import ColumnFormat, json_type
 
+_OF_JSON = (t.StructType, t.ArrayType, t.MapType)
+"""What `from_json` parses."""
 _TEXTS = (t.DateType, t.TimestampType, t.TimestampNTZType)
 """Types whose values are texts in JSON."""
 
@@ -74,9 +76,14 @@ def json_spark_type(column: ColumnFormat) -> t.DataType:
     schema = column.schema
     if isinstance(schema, str) and not schema.lstrip().startswith("{"):
         schema = parse_ddl(schema, column.side)
-    if isinstance(schema, t.DataType):
-        return schema
-    return spark_type(json_type(column))
+    if not isinstance(schema, t.DataType):
+        schema = spark_type(json_type(column))
+    if not isinstance(schema, _OF_JSON):
+        raise SchemaError(
+            f"{column.side}_schema: in Spark a JSON value is a struct, an array or a map, got "
+            f"{schema.simpleString()}. Use the format string, and cast the text"
+        )
+    return schema
 
 
 def parse_ddl(text: str, side: str) -> t.DataType:
