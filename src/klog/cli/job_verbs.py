@@ -14,6 +14,7 @@ from klog.jobs.commands import (
     repair_command,
     retain_command,
     to_delta_command,
+    to_files_command,
     vacuum_command,
     verify_command,
 )
@@ -32,6 +33,7 @@ COMMANDS: tuple[Command, ...] = (
     adopt_command.COMMAND,
     import_log_command.COMMAND,
     to_delta_command.COMMAND,
+    to_files_command.COMMAND,
 )
 
 
