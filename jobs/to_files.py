@@ -28,10 +28,10 @@ from klog.errors import KlogError, OptionError
 from klog.jobs.copying_to_files.bucket_writers import COMPRESSIONS
 from klog.jobs.copying_to_files.copy_files import FileOptions, FilesCopy
 from klog.jobs.copying_to_files.files_report import FilesPartition, ToFilesReport
-from klog.jobs.copying_to_files.parquet_paths import HOUR, check_partitioning
 from klog.jobs.copying_to_files.unlisted_files import find_unlisted_files
 from klog.jobs.shared.files_manifest import FilesManifest
 from klog.jobs.shared.job_failures import FailedTopic, Failure
+from klog.jobs.shared.parquet_paths import HOUR, check_partitioning
 from klog.jobs.shared.topic_batches import TopicReader
 
 if TYPE_CHECKING:

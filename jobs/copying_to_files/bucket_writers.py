@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from klog.connector.source.row_schema import arrow_schema
-from klog.jobs.copying_to_files.parquet_paths import buckets_of
+from klog.jobs.shared.parquet_paths import buckets_of
 
 COLUMNS = (
     "topic",

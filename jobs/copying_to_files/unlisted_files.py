@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from klog.connector.store.readable_store import ReadableStore
 from klog.connector.store.temporary_names import TEMPORARY_NAME
-from klog.jobs.copying_to_files.parquet_paths import parse_file_name
 from klog.jobs.shared.files_manifest import MANIFEST, FilesManifest
+from klog.jobs.shared.parquet_paths import parse_file_name
 
 
 def find_unlisted_files(manifest: FilesManifest) -> list[str]:

@@ -21,8 +21,8 @@ from klog.connector.store.store_for_url import writable_store_for
 from klog.connector.store.writable_store import PutResult, WritableStore
 from klog.errors import InvalidFileError, KlogError
 from klog.jobs.copying_to_files.bucket_writers import COLUMNS, BucketWriters, EncodedFile
-from klog.jobs.copying_to_files.parquet_paths import file_path
 from klog.jobs.shared.files_manifest import FilePlan, FileRange, WrittenFile
+from klog.jobs.shared.parquet_paths import file_path
 
 MAX_PUTS = 10
 """Puts of one file while the store does not say whether it landed."""

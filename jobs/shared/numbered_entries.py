@@ -46,7 +46,8 @@ class NumberedEntries:
             store: The store of the directory.
             directory: The path of the directory.
             wait: Called with the number of tries before each further one.
-            is_trimmed: Whether the first entries may have been deleted (`delete_before`).
+            is_trimmed: Whether the first entries may have been deleted (`delete_before`). A writer
+                that slept may have put one of them again, so gaps say nothing.
         """
         self._store, self.directory, self._wait = store, directory, wait
         self._is_trimmed = is_trimmed
@@ -67,7 +68,9 @@ class NumberedEntries:
             if known >= 0:
                 raise self._lost(known)
             return -1
-        lowest = known if known >= 0 else numbers[0] if self._is_trimmed else 0
+        if self._is_trimmed:
+            return numbers[-1]
+        lowest = max(known, 0)
         present = {number for number in numbers if number >= lowest}
         if len(present) != numbers[-1] - lowest + 1:
             raise self._lost(next(n for n in range(lowest, numbers[-1] + 1) if n not in present))

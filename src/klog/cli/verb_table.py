@@ -142,6 +142,7 @@ VERBS: dict[str, AddVerb] = {
     "import-log": _all_jobs,
     "to-delta": _all_jobs,
     "to-files": _all_jobs,
+    "import-files": _all_jobs,
     "jobs": _job_files,
     "jar": _jar,
     "verifiable-producer": _verifiable_producer,
