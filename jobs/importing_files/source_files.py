@@ -8,12 +8,12 @@ that is under way are not complete yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from klog.connector.back_off import back_off
-from klog.connector.store.readable_store import ReadableStore
+from klog.connector.store.readable_store import DirectoryEntry, ReadableStore
 from klog.connector.store.writable_store import WritableStore
 from klog.errors import KlogError, OptionError
 from klog.jobs.shared.files_manifest import MANIFEST, FilesManifest
@@ -62,16 +62,17 @@ def list_source(store: WritableStore, source: str, file_format: str) -> list[Sou
         OptionError: There is no such directory.
     """
     try:
-        names = {entry.name for entry in store.entries(source) if entry.is_directory}
+        entries = store.entries(source)
     except FileNotFoundError:
         raise OptionError(f"--from: there is no directory {source}") from None
     except NotADirectoryError:
         raise OptionError(
             f"--from: {source} is a file. Give its directory: files are known by their paths in it"
         ) from None
-    if file_format == PARQUET and MANIFEST in names:
+    has_manifest = any(entry.name == MANIFEST and entry.is_directory for entry in entries)
+    if file_format == PARQUET and has_manifest:
         return _listed_files(FilesManifest(store, source, back_off))
-    return sorted(_walk(store, source, "", _SUFFIXES[file_format]))
+    return sorted(_walk(store, entries, "", _SUFFIXES[file_format]))
 
 
 def codec_of(path: str) -> str | None:
@@ -123,14 +124,15 @@ def parse_range(path: str) -> tuple[int, int]:
 
 
 def _walk(
-    store: ReadableStore, source: str, prefix: str, suffixes: tuple[str, ...]
+    store: ReadableStore, entries: Iterable[DirectoryEntry], prefix: str, suffixes: tuple[str, ...]
 ) -> Iterator[SourceFile]:
-    for entry in store.entries(f"{source}/{prefix}".rstrip("/")):
+    """Yield the files among the entries of a folder, and those in its folders."""
+    for entry in entries:
         if entry.name.startswith(("_", ".")) or entry.special:
             continue
         path = f"{prefix}{entry.name}"
         if entry.is_directory:
-            yield from _walk(store, source, f"{path}/", suffixes)
+            yield from _walk(store, store.entries(entry.path), f"{path}/", suffixes)
         elif _without_codec(entry.name).endswith(suffixes):
             yield SourceFile(path, entry.size_bytes)
 
