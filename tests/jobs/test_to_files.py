@@ -222,6 +222,30 @@ def test_a_plan_is_finished_under_its_names_whatever_came(
     check(to, log)
 
 
+@pytest.mark.parametrize("is_created_again", [False, True])
+def test_records_of_a_plan_under_way_that_are_gone_are_named(
+    log: Log, to: Path, monkeypatch: pytest.MonkeyPatch, is_created_again: bool
+) -> None:
+    log.append("orders", hour_table([0, 1, 2, 3]).append_column("partition", [[0] * 4]))
+    interrupted(to, monkeypatch, 1)
+    if is_created_again:
+        log.delete_topic("orders")
+        log.create_topic("orders", partitions=2)
+        log.append("orders", hour_table([0] * 9, "new").append_column("partition", [[0] * 9]))
+        error = "deleted and created again, without offsets 0 to 3: 4 that were not copied"
+    else:
+        root = str(to.parents[1] / "root")
+        command = ["delete-records", "--root", root, "--topic", "orders", "--partition", "0"]
+        assert main([*command, "--offset", "2"]) == 0
+        error = "offsets 0 to 1 were deleted: 2 that were not copied"
+    with pytest.raises(DataLossError, match=f"orders-0: .*{error}; give the option failOnDataLoss"):
+        run(to)
+    run(to, options={"failOnDataLoss": "false"})
+    rows = directory_rows(to)
+    assert len(rows) == (10 if is_created_again else 3)
+    assert len({(row["offset"], row["value"]) for row in rows}) == len(rows)
+
+
 def test_what_a_compaction_removed_meanwhile_leaves_an_orphan_and_no_double(
     log: Log, to: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
