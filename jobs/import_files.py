@@ -23,14 +23,10 @@ from klog.connector.root_urls import absolute_root
 from klog.connector.store.store_for_url import log_store_for
 from klog.errors import OptionError, without_passwords
 from klog.jobs.importing_files.chosen_fields import RecordFields, check_fields
-from klog.jobs.importing_files.import_batches import (
-    FilesImport,
-    ImportedFile,
-    check_import_options,
-)
+from klog.jobs.importing_files.import_batches import FilesImport, check_import_options
 from klog.jobs.importing_files.import_ledger import ImportLedger
 from klog.jobs.importing_files.import_report import ImportFilesReport
-from klog.jobs.importing_files.read_files import SourceReader
+from klog.jobs.importing_files.import_task import ImportedFile, Source
 from klog.jobs.importing_files.source_files import CSV, JSON, check_format, list_source
 
 if TYPE_CHECKING:
@@ -57,7 +53,7 @@ def run(
     """Import the files of a directory that were not imported before.
 
     Args:
-        spark: A session, or None; this process does the work with either.
+        spark: The session that runs the tasks; None for this process.
         root: The klog root.
         topic: The topic, which exists.
         source: A directory or a URL; files in its folders count too.
@@ -92,15 +88,15 @@ def run(
     transactional_id = by_lower.get(_ID) or f"import-files:{without_passwords(location)}"
     store, path = log_store_for(location, storage)
     klog_root = open_klog_root(root, storage, "create one with `klog topics create`")
-    reader = SourceReader(store, path, format, fields)
     job = FilesImport(
+        spark,
         klog_root,
         klog_root.log_to_write(topic),
         transactional_id,
         _segment_options(options),
+        Source(location, storage, format, fields),
         lambda topic_id: ImportLedger(klog_root, topic_id, transactional_id, back_off),
         lambda: list_source(store, path, format),
-        reader.read,
     )
     if dry_run:
         plan = job.plan()

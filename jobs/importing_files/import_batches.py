@@ -8,25 +8,19 @@ transaction before them is decided: committed, or abandoned because a file is wr
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from klog.connector.append_tasks import commit_rows, plan_append_tasks
 from klog.connector.commit_log.commit_info import CommitInfo, random_uuid, this_engine
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.embedded_append import append
-from klog.errors import (
-    CommitConflictError,
-    CommitStateUnknownError,
-    KlogError,
-    OptionError,
-    ProducerFencedError,
-    with_context,
-)
+from klog.errors import KlogError, OptionError
 from klog.jobs.importing_files.import_ledger import (
     ABANDONED,
     ImportLedger,
@@ -34,26 +28,22 @@ from klog.jobs.importing_files.import_ledger import (
     is_abandoned,
     is_committed,
 )
-from klog.jobs.importing_files.source_files import SourceFile
+from klog.jobs.importing_files.import_task import ImportedFile, ImportTask, Source, stage_files
+from klog.jobs.importing_files.source_files import SourceFile, groups_of
+from klog.jobs.shared.job_tasks import run_tasks
+from klog.jobs.shared.waves import waves
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MAX_BATCH_BYTES = 1 << 30
+MAX_SPARK_BATCH_BYTES = 16 << 30
 MAX_BATCH_FILES = 10_000
-_ROW = re.compile(r"^[^:]*: row (\d+)")
-_OUTCOME_IS_OPEN = (CommitConflictError, CommitStateUnknownError, ProducerFencedError)
+TASK_BYTES = 64 << 20
+"""The files of a task on Spark; in one process a transaction is one task."""
 _NO_ROWS = pa.table({"value": pa.array([], pa.binary())})
 
 ListFiles = Callable[[], list[SourceFile]]
-ReadFiles = Callable[[Sequence[SourceFile]], Iterator[tuple[str, pa.RecordBatch]]]
-"""Yields the records of files, in their order, each batch with the path of its file."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedFile:
-    """A file that this run has imported, or would import."""
-
-    path: str
-    size_bytes: int
-    records: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +64,19 @@ class FilesImport:
 
     def __init__(
         self,
+        spark: SparkSession | None,
         root: KlogRoot,
         log: CommitLog,
         transactional_id: str,
         options: Mapping[str, str],
+        source: Source,
         make_ledger: Callable[[str], ImportLedger],
         list_files: ListFiles,
-        read_files: ReadFiles,
     ) -> None:
-        """Take the topic, the name of the import, and what lists and reads files."""
-        self._root, self._log, self._id, self._options = root, log, transactional_id, options
-        self._make_ledger = make_ledger
-        self._list_files, self._read_files = list_files, read_files
+        """Take the topic, the name of the import, and the source."""
+        self._spark, self._root, self._log, self._id = spark, root, log, transactional_id
+        self._options, self._source = options, source
+        self._make_ledger, self._list_files = make_ledger, list_files
         self._state: TopicState | None = None
 
     def plan(self) -> ImportPlan:
@@ -116,7 +107,7 @@ class FilesImport:
             if not plan.new:
                 return imported, plan.changed
             is_imported = known.number >= 0 and not is_abandoned(state, self._id)
-            ledger.put(known, _batch_of(plan.new), is_previous_imported=is_imported)
+            ledger.put(known, self._next_files(plan.new), is_previous_imported=is_imported)
 
     def _load(self) -> TopicState:
         self._state = self._root.load_to_commit(self._log, self._state)
@@ -136,62 +127,53 @@ class FilesImport:
         if not set(known.files) <= set(files):
             self._abandon(state, known)
             return []
-        counted = _CountedFiles(known.files)
-        rows = counted.count(self._read_files(known.files))
         commit_info = CommitInfo(random_uuid(), "append", this_engine())
+        transaction = (self._id, known.number)
+        plan = plan_append_tasks(
+            self._log, state, self._source.storage, self._options, transaction, commit_info
+        )
+        tasks = [
+            ImportTask(index, self._source, files, plan, has_progress_bar=self._spark is None)
+            for index, files in enumerate(self._task_files(known.files))
+        ]
         try:
-            result = append(
-                self._log, state, rows, commit_info, self._options, self._id, known.number
-            )
-        except _OUTCOME_IS_OPEN:
-            raise
-        except KlogError as exc:
+            if self._spark is None:
+                results = [stage_files(task) for task in tasks]
+            else:
+                results = list(run_tasks(self._spark, stage_files, tasks, "import"))
+        except KlogError:
             self._abandon(state, known)
-            raise counted.explained(exc) from exc
-        self._state = result.state
-        return counted.files() if result.is_new else []
+            raise
+        segments = [segment for result in results for segment in result.segments]
+        self._state, is_new = commit_rows(self._log, state, plan, segments, commit_info)
+        return [file for result in results for file in result.files] if is_new else []
+
+    def _task_files(self, files: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, ...]]:
+        """Yield the files of each task; those of one range of offsets have one task."""
+        if self._spark is None:
+            yield tuple(files)
+            return
+        groups = groups_of(files, self._source.file_format)
+        for wave in waves(groups, _size_bytes, TASK_BYTES):
+            yield tuple(file for group in wave for file in group)
+
+    def _next_files(self, files: Sequence[SourceFile]) -> list[SourceFile]:
+        """Return the first files, as many as belong to a transaction."""
+        max_bytes = MAX_BATCH_BYTES if self._spark is None else MAX_SPARK_BATCH_BYTES
+        batch: list[SourceFile] = []
+        size_bytes = 0
+        for group in groups_of(files, self._source.file_format):
+            size_bytes += _size_bytes(group)
+            if batch and (size_bytes > max_bytes or len(batch) + len(group) > MAX_BATCH_FILES):
+                break
+            batch += group
+        return batch
 
     def _abandon(self, state: TopicState, known: ImportState) -> None:
         """Commit the newest entry's transaction without records, unless it has been committed."""
         commit_info = CommitInfo(f"{ABANDONED}{random_uuid()}", "append", this_engine())
         result = append(self._log, state, _NO_ROWS, commit_info, {}, self._id, known.number)
         self._state = result.state
-
-
-class _CountedFiles:
-    """How many records each file has, as they are read."""
-
-    def __init__(self, files: Sequence[SourceFile]) -> None:
-        self._files = files
-        self._records = dict.fromkeys((file.path for file in files), 0)
-        self._path = files[0].path if files else ""
-
-    def count(self, batches: Iterable[tuple[str, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-        """Yield the records."""
-        for path, batch in batches:
-            self._path = path
-            self._records[path] += len(batch)
-            yield batch
-
-    def files(self) -> list[ImportedFile]:
-        """Return the files with their numbers of records."""
-        return [
-            ImportedFile(file.path, file.size_bytes, self._records[file.path])
-            for file in self._files
-        ]
-
-    def explained(self, exc: KlogError) -> KlogError:
-        """Return an error of a row with the file and the record that it is of."""
-        match = _ROW.match(str(exc))
-        if match is None:
-            return exc
-        row = int(match[1])
-        for path, records in self._records.items():
-            if row < records:
-                reason = str(exc)[match.end() :].removeprefix(": ")
-                return with_context(exc, f"{path}, record {row + 1}: {reason}")
-            row -= records
-        return exc
 
 
 def _plan(files: Sequence[SourceFile], known: ImportState) -> ImportPlan:
@@ -204,16 +186,8 @@ def _plan(files: Sequence[SourceFile], known: ImportState) -> ImportPlan:
     )
 
 
-def _batch_of(files: Sequence[SourceFile]) -> list[SourceFile]:
-    """Return the first files, as many as belong to a transaction."""
-    batch: list[SourceFile] = []
-    size_bytes = 0
-    for file in files[:MAX_BATCH_FILES]:
-        size_bytes += file.size_bytes
-        if batch and size_bytes > MAX_BATCH_BYTES:
-            break
-        batch.append(file)
-    return batch
+def _size_bytes(files: Sequence[SourceFile]) -> int:
+    return sum(file.size_bytes for file in files)
 
 
 def check_import_options(options: Mapping[str, str]) -> None:

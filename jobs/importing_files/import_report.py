@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from klog.errors import without_passwords
-from klog.jobs.importing_files.import_batches import ImportedFile
+from klog.jobs.importing_files.import_task import ImportedFile
 from klog.jobs.importing_files.source_files import SourceFile
 from klog.jobs.shared.exit_codes import DONE, REFUSED
 from klog.jobs.shared.report_fields import camel_case, dataclass_json

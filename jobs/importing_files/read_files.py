@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -13,14 +13,13 @@ from klog.errors import KlogError, OptionError, with_context
 from klog.jobs.importing_files.chosen_fields import RecordFields
 from klog.jobs.importing_files.file_streams import open_file, open_text
 from klog.jobs.importing_files.json_lines import read_json_lines
-from klog.jobs.importing_files.source_files import CSV, JSON, SourceFile, groups_of
+from klog.jobs.importing_files.source_files import CSV, JSON, SourceFile
 from klog.jobs.importing_files.table_files import (
     csv_columns,
     read_csv,
     read_parquet,
     read_range,
 )
-from klog.jobs.shared.progress_bar import with_progress_bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +38,16 @@ class SourceReader:
     file_format: str
     fields: RecordFields
 
-    def read(self, files: Sequence[SourceFile]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def read(self, groups: Iterable[list[SourceFile]]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the records of files, each batch with the path of its file.
 
         Args:
-            files: The files, in order.
+            groups: The files, in order, by groups that have one order of records.
 
         Raises:
             KlogError: A file cannot be read as what it shall be; the message names it.
         """
-        groups = list(groups_of(files, self.file_format))
-        for group in with_progress_bar(groups, len(groups), "import"):
+        for group in groups:
             path = group[0].path
             try:
                 for batch in self._batches(group):

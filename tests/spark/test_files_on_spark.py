@@ -9,13 +9,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 import klog
-from klog.errors import CorruptFileError
+from klog.errors import CorruptFileError, KlogError
 from klog.jobs import import_files, to_files
+from klog.jobs.importing_files import import_batches
 from tests.jobs.file_rows import directory_rows, hour_table, log_rows, manifest_rows
 
 
 @pytest.mark.spark
-def test_files_are_written_by_tasks_and_read_by_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_are_written_by_tasks_and_read_by_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root, to = str(tmp_path / "root"), tmp_path / "files"
     log = klog.open(root)
     log.create_topic("orders", partitions=2)
@@ -37,7 +40,9 @@ def test_files_are_written_by_tasks_and_read_by_spark(spark: SparkSession, tmp_p
     rows.coalesce(1).write.format("klog").option("topic", "copy").mode("append").save(root)
     assert len(log_rows(tmp_path / "root", "copy")) == 57
     log.create_topic("back", partitions=2)
+    monkeypatch.setattr(import_batches, "TASK_BYTES", 10_000)
     import_files.run(spark, root, "back", str(to / "orders"), format="parquet")
+    assert len(list((tmp_path / "root" / "back-0").glob("*.log"))) > 1
     back = log_rows(tmp_path / "root", "back")
     assert [{**row, "topic": "orders"} for row in back] == expected
 
@@ -59,3 +64,19 @@ def test_a_task_that_fails_ends_the_run_and_the_next_one_goes_on(
     to_files.run(spark, root, "orders", str(to))
     expected = log_rows(tmp_path / "root", "orders")
     assert directory_rows(to / "orders") == manifest_rows(to / "orders") == expected
+
+
+@pytest.mark.spark
+def test_a_wrong_file_is_named_by_a_task(spark: SparkSession, tmp_path: Path) -> None:
+    root, source = str(tmp_path / "root"), tmp_path / "source"
+    source.mkdir()
+    log = klog.open(root)
+    log.create_topic("t", partitions=1)
+    (source / "a.json").write_text('{"id":1}\n')
+    (source / "b.json").write_text('{"id":2}\n{\n')
+    with pytest.raises(KlogError, match=r"b\.json: line 2 is not a JSON object"):
+        import_files.run(spark, root, "t", str(source), key="id")
+    (source / "b.json").write_text('{"id":2}\n{"id":3}\n')
+    report = import_files.run(spark, root, "t", str(source), key="id")
+    assert [file.records for file in report.files] == [1, 2]
+    assert [row["key"] for row in log_rows(tmp_path / "root", "t")] == [b"1", b"2", b"3"]
