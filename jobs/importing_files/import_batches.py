@@ -82,7 +82,7 @@ class FilesImport:
     def plan(self) -> ImportPlan:
         """Return what would be imported now."""
         state = self._load()
-        known = self._make_ledger(state.topic_id).load()
+        known = self._known(self._make_ledger(state.topic_id), state)
         return _plan(self._list_files(), self._settled(known, state))
 
     def run(self) -> tuple[list[ImportedFile], tuple[SourceFile, ...]]:
@@ -97,7 +97,7 @@ class FilesImport:
         while True:
             state = self._load()
             ledger = self._make_ledger(state.topic_id)
-            known = ledger.load()
+            known = self._known(ledger, state)
             if known.number >= 0 and not is_committed(state, self._id, known.number):
                 files = self._list_files()
                 imported += self._finish(state, known, files)
@@ -112,6 +112,21 @@ class FilesImport:
     def _load(self) -> TopicState:
         self._state = self._root.load_to_commit(self._log, self._state)
         return self._state
+
+    def _known(self, ledger: ImportLedger, state: TopicState) -> ImportState:
+        """Return what the ledger has; refuse an id whose last version is not of the ledger.
+
+        The state was loaded before the ledger, so it knows no version that the ledger has not.
+        """
+        known = ledger.load()
+        if is_committed(state, self._id, known.number + 1):
+            raise OptionError(
+                f"transactionalId: {self._id!r} has written version "
+                f"{state.writer_transactions[self._id].batch_id} to the topic, and the list of "
+                f"this import ends at {known.number}. Another writer uses the id, or files under "
+                "_klog/imports were lost. Give the import another id, or restore the files"
+            )
+        return known
 
     def _settled(self, known: ImportState, state: TopicState) -> ImportState:
         """Return what is known when the files of the newest entry count, if they are imported."""

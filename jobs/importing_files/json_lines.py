@@ -1,16 +1,17 @@
 """Files of JSON lines: a line is a value, or a record as `klog consume --json` prints it.
 
 The rule: without named fields a line is not parsed; its bytes are the value. An empty line is no
-record. Blocks of lines are split and parsed by Arrow. A block of records that have bytes outside
-UTF-8, which `klog consume --json` writes as objects with base64, is parsed by Python.
+record. Blocks of lines are split by numpy and parsed by Arrow. Python parses a block only if a
+named field has other values than text and whole numbers, or a record has bytes outside UTF-8, which
+`klog consume --json` prints as base64.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,8 @@ from klog.jobs.importing_files.json_text import texts
 BLOCK_BYTES = 8 << 20
 MAX_LINE_BYTES = 256 << 20
 """A longer line is no record: a batch of Kafka's has at most half of it."""
+Numbers: TypeAlias = "np.ndarray[Any, Any]"
+"""The numbers of lines in their file, from 1."""
 _LINE_FEED, _CARRIAGE_RETURN = 10, 13
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.string())])
 _RECORD = pa.schema(
@@ -59,7 +62,7 @@ def read_json_lines(stream: Any, fields: RecordFields) -> Iterator[pa.RecordBatc
         first_line += block.count(b"\n")
 
 
-def split_lines(block: bytes, first_line: int) -> tuple[pa.Array, np.ndarray[Any, Any]]:
+def split_lines(block: bytes, first_line: int) -> tuple[pa.Array, Numbers]:
     """Return the lines that are not empty, and their numbers.
 
     Args:
@@ -101,47 +104,63 @@ def _blocks(stream: Any) -> Iterator[bytes]:
         yield b"".join([*rest, b"\n"])
 
 
-def _rows(lines: pa.Array, numbers: np.ndarray[Any, Any], fields: RecordFields) -> pa.RecordBatch:
+def _rows(lines: pa.Array, numbers: Numbers, fields: RecordFields) -> pa.RecordBatch:
     if fields.is_records:
         return _records(lines, numbers)
     if not fields.names:
         return pa.RecordBatch.from_pydict({"value": lines})
-    batch = _parsed(lines, numbers, fields.names)
+    batch = _fields(lines, numbers, fields.names)
     value = lines if fields.value is None else texts(batch.column(fields.value), fields.value)
     return with_named_fields(batch, value, fields)
 
 
-def _parsed(lines: pa.Array, numbers: np.ndarray[Any, Any], names: list[str]) -> pa.RecordBatch:
-    """Return named fields of lines: as text if all are text, else as Arrow finds their types."""
-    for name in names:
-        if not pc.any(pc.match_substring(lines, json.dumps(name).encode())).as_py():
-            raise OptionError(f"line {numbers[0]} and those after it have no field {name}")
-    table = _try_parse(lines, pa.schema([(name, pa.string()) for name in names]))
-    if table is None:
-        table = _parse(lines, numbers)
-    missing = [name for name in names if name not in table.column_names]
-    if missing:  # Text or an inner object has the name.
-        raise OptionError(f"line {numbers[0]} and those after it have no field {missing[0]}")
-    return table.select(names).combine_chunks().to_batches()[0]
+def _fields(lines: pa.Array, numbers: Numbers, names: Sequence[str]) -> pa.RecordBatch:
+    """Return named fields of lines; null where a line has none."""
+    return pa.RecordBatch.from_pydict({name: _field(lines, numbers, name) for name in names})
+
+
+def _field(lines: pa.Array, numbers: Numbers, name: str) -> pa.Array:
+    """Return a field: whole numbers, or text, which is JSON for other values."""
+    if not pc.any(pc.match_substring(lines, json.dumps(name).encode())).as_py():
+        raise OptionError(f"line {numbers[0]} and those after it have no field {name}")
+    for kind in (pa.string(), pa.int64()):
+        table = _try_parse(lines, pa.schema([(name, kind)]))
+        if table is not None:
+            return _column(table, name)
+    return pa.array(
+        [_text(_object(line, number).get(name)) for line, number in _numbered(lines, numbers)],
+        pa.string(),
+    )
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _object(line: bytes, number: int) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+        if not isinstance(value, dict):
+            raise ValueError("it is another value")
+    except ValueError as exc:
+        raise KlogError(f"line {number} is not a JSON object: {exc}. Correct it") from exc
+    return value
+
+
+def _numbered(lines: pa.Array, numbers: Numbers) -> Iterable[tuple[bytes, int]]:
+    return zip(lines.to_pylist(), numbers.tolist(), strict=True)
 
 
 def _try_parse(lines: pa.Array, schema: pa.Schema) -> pa.Table | None:
+    """Return fields of lines; None if a line has another type, or is not one object."""
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
         table = _read(lines, options)
     except pa.ArrowInvalid:
         return None
     return table if len(table) == len(lines) else None
-
-
-def _parse(lines: pa.Array, numbers: np.ndarray[Any, Any]) -> pa.Table:
-    try:
-        table = _read(lines, pj.ParseOptions())
-    except pa.ArrowInvalid as exc:
-        raise _line_error(lines, numbers, str(exc)) from exc
-    if len(table) != len(lines):
-        raise _line_error(lines, numbers, "a line has several objects")
-    return table
 
 
 def _read(lines: pa.Array, options: Any) -> pa.Table:
@@ -151,7 +170,7 @@ def _read(lines: pa.Array, options: Any) -> pa.Table:
     return pj.read_json(pa.BufferReader(data), read, options)
 
 
-def _records(lines: pa.Array, numbers: np.ndarray[Any, Any]) -> pa.RecordBatch:
+def _records(lines: pa.Array, numbers: Numbers) -> pa.RecordBatch:
     has_value = pc.match_substring(lines, b'"value"').to_numpy(False)
     if not has_value.all():
         raise KlogError(
@@ -176,10 +195,10 @@ def _column(table: pa.Table, name: str) -> pa.Array:
     return table[name].combine_chunks()
 
 
-def _decoded_records(lines: pa.Array, numbers: np.ndarray[Any, Any]) -> pa.Table:
+def _decoded_records(lines: pa.Array, numbers: Numbers) -> pa.Table:
     """Decode records one by one: some have bytes as base64, or a line is wrong."""
     records = []
-    for number, line in zip(numbers.tolist(), lines.to_pylist(), strict=True):
+    for line, number in _numbered(lines, numbers):
         try:
             records.append(_decoded_record(json.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
@@ -226,17 +245,3 @@ def _bytes(value: Any) -> bytes | None:
     if set(value) != {"base64"}:
         raise ValueError("key, value and headers must be text, null or base64")
     return base64.b64decode(value["base64"], validate=True)
-
-
-def _line_error(lines: pa.Array, numbers: np.ndarray[Any, Any], reason: str) -> KlogError:
-    """Return the error for the first line that is not a JSON object."""
-    for number, line in zip(numbers.tolist(), lines.to_pylist(), strict=True):
-        try:
-            if not isinstance(json.loads(line), dict):
-                raise ValueError("it is not an object")
-        except ValueError as exc:
-            return KlogError(f"line {number} is not a JSON object: {exc}. Correct it")
-    return KlogError(
-        f"lines {numbers[0]} to {numbers[-1]} have fields whose types differ: {reason}. Leave out "
-        "--key, --value and --timestamp, or make each field of one type"
-    )

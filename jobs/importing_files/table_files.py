@@ -1,8 +1,8 @@
 """Files of rows with columns: CSV and Parquet.
 
 The rule: a CSV file has a header, and each column of it is text, as CSV has no types. The columns
-of a Parquet file have theirs. Rows are read in blocks and row groups, never a file at once; only
-the files of one range of `to-files`, which are of different hours, are put in order together.
+of a Parquet file have theirs. Rows are read in blocks and row groups, never a file at once. The
+files of one range of `to-files`, which are of different hours, are merged by offset.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
@@ -25,6 +26,8 @@ from klog.jobs.importing_files.chosen_fields import (
 
 BLOCK_BYTES = 8 << 20
 BATCH_ROWS = 1 << 16
+MIN_BATCH_ROWS = 1 << 10
+"""Of each file, if many are merged."""
 
 
 def csv_columns(stream: Any, path: str) -> list[str]:
@@ -97,12 +100,49 @@ def read_range(files: Sequence[Any], fields: RecordFields) -> Iterator[pa.Record
     Raises:
         KlogError: A file is not a Parquet file, or damaged.
     """
+    batch_rows = max(BATCH_ROWS // len(files), MIN_BATCH_ROWS)
     try:
-        table = pa.concat_tables([pq.ParquetFile(file).read() for file in files])
+        opened = [pq.ParquetFile(file) for file in files]
+        fields = record_fields(opened[0].schema_arrow.names, fields)
+        cursors = [_Cursor(parquet.iter_batches(batch_rows)) for parquet in opened]
+        yield from _converted(_merged(cursors), fields)
     except (pa.ArrowException, OSError) as exc:
         raise KlogError(f"it cannot be read as Parquet: {exc}. Restore it from a copy") from exc
-    fields = record_fields(table.column_names, fields)
-    yield from _converted(table.sort_by("offset").to_batches(BATCH_ROWS), fields)
+
+
+class _Cursor:
+    """The next rows of a file that is merged with others."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._batch: pa.RecordBatch = next(batches, None)
+
+    def has_rows(self) -> bool:
+        """Read on if all rows were taken; return False at the end of the file."""
+        while self._batch is not None and not len(self._batch):
+            self._batch = next(self._batches, None)
+        return self._batch is not None
+
+    def last_offset(self) -> int:
+        """Return the offset of the last row that was read."""
+        offset: int = self._batch.column("offset")[-1].as_py()
+        return offset
+
+    def take(self, last_offset: int) -> pa.RecordBatch:
+        """Return the rows up to an offset, itself included."""
+        offsets = self._batch.column("offset").to_numpy()
+        count = int(np.searchsorted(offsets, last_offset, "right"))
+        taken, self._batch = self._batch.slice(0, count), self._batch.slice(count)
+        return taken
+
+
+def _merged(cursors: Sequence[_Cursor]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files that are sorted by offset, in the order of all offsets."""
+    while open_cursors := [cursor for cursor in cursors if cursor.has_rows()]:
+        last_offset = min(cursor.last_offset() for cursor in open_cursors)
+        parts = [cursor.take(last_offset) for cursor in open_cursors]
+        table = pa.Table.from_batches([part for part in parts if len(part)])
+        yield from table.sort_by("offset").to_batches(BATCH_ROWS)
 
 
 def record_fields(names: Sequence[str], fields: RecordFields) -> RecordFields:

@@ -20,7 +20,7 @@ from klog.connector.store.local_store import LocalStore
 from klog.connector.store.writable_store import PutResult
 from klog.errors import CommitStateUnknownError, KlogError, OptionError
 from klog.jobs import import_files, to_files
-from klog.jobs.importing_files import import_batches, import_ledger, json_lines
+from klog.jobs.importing_files import import_batches, import_ledger, json_lines, table_files
 from klog.jobs.importing_files.import_report import ImportFilesReport
 from tests.jobs.file_rows import hour_table, log_rows
 
@@ -163,15 +163,27 @@ def test_json_fields(log: Log, source: Path) -> None:
     assert rows[3][2] == at_ms * 1000
 
 
+def test_values_of_a_field_stay_what_they_are(log: Log, source: Path) -> None:
+    (source / "a.json").write_text(
+        '{"v":{"b": 1.0, "at": "2020-01-01 00:00:00"},"id":1}\n{"id":"x","v":"\\u00e9"}\n'
+    )
+    (source / "b.json").write_text('{"id":12345678901234567890,"v":{"c":null}}\n')
+    run(source, key="id", value="v")
+    assert records(source, "key", "value") == [
+        (b"1", b'{"b":1.0,"at":"2020-01-01 00:00:00"}'),
+        (b"x", "é".encode()),
+        (b"12345678901234567890", b'{"c":null}'),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "error"),
     [
         ('{"a":1}\n', {"key": "b"}, "line 1 and those after it have no field b"),
-        ('{"a":1}\n{"a":"x"}\n', {"key": "a"}, "lines 1 to 2 have fields whose types differ"),
         ('{"a":1}{"a":2}\n{"a":1}\n', {"key": "a"}, "line 1 is not a JSON object"),
         ('[{"a":1}]\n', {"key": "a"}, "line 1 is not a JSON object"),
         ('{"a":"x"}\n', {"timestamp": "a"}, "line 1: a is 'x', which is not a time"),
-        ('{"a":{"b":1}}\n', {"timestamp": "a"}, "--timestamp: column a has the type"),
+        ('{"a":{"b":1}}\n', {"timestamp": "a"}, "line 1: a is .* which is not a time"),
         ('{"a":1}\n', {"records": True}, "line 1 has no field value"),
         ('{"value":1}\n', {"records": True}, "line 1 is not a record of `klog consume --json`"),
         ('{"value":{"x":""}}\n', {"records": True}, "must be text, null or base64"),
@@ -314,7 +326,12 @@ def test_wrong_parquet(
     assert not records(source, "value")
 
 
-def test_files_of_to_files_are_the_same_records_at_the_same_offsets(log: Log, source: Path) -> None:
+@pytest.mark.parametrize("batch_rows", [1, 3, 1 << 16])
+def test_files_of_to_files_are_the_same_records_at_the_same_offsets(
+    log: Log, source: Path, monkeypatch: pytest.MonkeyPatch, batch_rows: int
+) -> None:
+    monkeypatch.setattr(table_files, "BATCH_ROWS", batch_rows)
+    monkeypatch.setattr(table_files, "MIN_BATCH_ROWS", 1)
     root = source.parent / "root"
     log.create_topic("from", partitions=3)
     for hours in ([0, 5, 1], [0, -100, 0, 3], [7] * 20):
@@ -356,6 +373,18 @@ def test_a_topic_that_was_created_again_gets_all_files(log: Log, source: Path) -
     assert len(run(source).files) == 1
     assert run(source, options={"transactionalId": "another"}).files[0].path == "a.json"
     assert records(source, "value") == [b"1", b"1"]
+
+
+def test_an_id_of_another_writer_is_refused(log: Log, source: Path) -> None:
+    (source / "a.json").write_text("1\n")
+    rows = pa.table({"value": ["x"]})
+    log.append("t", rows, transactional_id="loader", transaction_version=5)
+    with pytest.raises(OptionError, match=r"'loader' has written version 5.* ends at -1"):
+        run(source, options={"transactionalId": "loader"})
+    run(source, options={"transactionalId": "mine"})
+    log.append("t", rows, transactional_id="mine", transaction_version=1)
+    with pytest.raises(OptionError, match="ends at 0"):
+        run(source, options={"transactionalId": "mine"}, dry_run=True)
 
 
 class KilledError(Exception):

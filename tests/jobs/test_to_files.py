@@ -264,6 +264,23 @@ def test_what_a_compaction_removed_meanwhile_leaves_an_orphan_and_no_double(
     assert directory_rows(to) == manifest_rows(to)
 
 
+def test_only_files_of_finished_plans_are_orphans(log: Log, to: Path) -> None:
+    log.append("orders", hour_table([0]))
+    run(to)
+    (path,) = to.rglob("*.parquet")
+    unlisted = path.with_name(path.name.replace("+00000", "+00001"))
+    temporary = path.with_name(f".{path.name}.{'0' * 16}.tmp")
+    plan_id = path.stem.rpartition("-")[2]
+    of_another = path.with_name(path.name.replace(plan_id, "0" * 16))
+    of_user = path.with_name("notes.txt")
+    for file in (unlisted, temporary, of_another, of_user):
+        file.touch()
+    assert run(to, remove_orphans=True).removed == 2
+    assert {file.name for file in path.parent.iterdir()} == {
+        path.name, of_another.name, of_user.name,
+    }  # fmt: skip
+
+
 def keyed(hours: list[int]) -> pa.Table:
     table = hour_table(hours).drop_columns(["key", "value"])
     same = ["same"] * len(hours)
