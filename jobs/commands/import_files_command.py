@@ -85,10 +85,10 @@ COMMAND = Command(
     "import-files",
     "import JSON lines, CSV or Parquet files into a topic, each file once",
     """\
-A file is known by its path below the directory and its size; what was imported is kept under the
-root. A run that is killed or repeated loses and doubles nothing. The files of to-files become the
-same records again. `klog import-log` copies a broker's log directory, with its offsets, instead.
-docs/files.md says more.""",
+--topic takes one topic, which exists. A file is known by its path below the directory and its size;
+what was imported is kept under the root. A run that is killed or repeated loses and doubles
+nothing. The files of to-files become the same records again. `klog import-log` copies a broker's
+log directory, with its offsets, instead. docs/files.md says more.""",
     _add_options,
     _load,
 )

@@ -122,14 +122,21 @@ class FilesCopy:
     def _newest(self) -> FilePlan | FilesEntry | None:
         """Return the newest entry; refuse a directory that this copy must not continue."""
         newest = self._manifest.newest()
+        if newest is None and self._has_files():
+            newest = self._manifest.newest()  # Another run may have begun meanwhile.
+            if newest is None:
+                raise OptionError(
+                    f"{self._target} has files and no manifest, which would say what they have. "
+                    "Give an empty directory, or restore its folder _manifest from a copy"
+                )
         if newest is None:
-            self._refuse_files()
-        elif newest.topic != self._topic:
+            return None
+        if newest.topic != self._topic:
             raise OptionError(
                 f"{self._target} has files of topic {newest.topic}, not of {self._topic}. Give "
                 "another directory"
             )
-        elif newest.partition_by != self._options.partition_by:
+        if newest.partition_by != self._options.partition_by:
             raise OptionError(
                 f"--partition-by: {self._target} is laid out by {newest.partition_by}, and readers "
                 f"take one layout for all of a directory. Give {newest.partition_by}, or another "
@@ -137,14 +144,12 @@ class FilesCopy:
             )
         return newest
 
-    def _refuse_files(self) -> None:
-        with suppress(FileNotFoundError):
-            names = [entry.name for entry in self._manifest.store.entries(self._manifest.directory)]
-            if any(name != MANIFEST for name in names):
-                raise OptionError(
-                    f"{self._target} has files and no manifest, which would say what they have. "
-                    "Give an empty directory, or restore its folder _manifest from a copy"
-                )
+    def _has_files(self) -> bool:
+        try:
+            entries = self._manifest.store.entries(self._manifest.directory)
+        except FileNotFoundError:
+            return False
+        return any(entry.name != MANIFEST for entry in entries)
 
     def _finish(self, plan: FilePlan) -> tuple[WrittenFile, ...]:
         """Write the files of a plan and list them; return none if another run has listed them."""

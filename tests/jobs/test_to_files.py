@@ -21,6 +21,7 @@ from klog.jobs import compact, to_files
 from klog.jobs.copying_to_files import write_range
 from klog.jobs.copying_to_files.files_report import ToFilesReport
 from klog.jobs.shared import numbered_entries
+from klog.jobs.shared.files_manifest import FilesManifest
 from tests.jobs.broker_dirs import names_of, scene_of
 from tests.jobs.file_rows import (
     START_MS,
@@ -391,6 +392,23 @@ def test_a_manifest_that_lost_an_entry_is_refused(log: Log, to: Path) -> None:
     shutil.rmtree(to / "_manifest")
     with pytest.raises(OptionError, match="has files and no manifest"):
         run(to)
+
+
+def test_a_first_run_that_begins_while_another_does(
+    log: Log, to: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sees no manifest, and then files."""
+    log.append("orders", hour_table([0]))
+    run(to)
+    real, calls = FilesManifest.newest, []
+
+    def newest(manifest: FilesManifest) -> Any:
+        calls.append(manifest)
+        return None if len(calls) == 1 else real(manifest)
+
+    monkeypatch.setattr(FilesManifest, "newest", newest)
+    run(to)
+    check(to, log)
 
 
 def test_wrong_entries_and_options_are_errors(log: Log, to: Path) -> None:
