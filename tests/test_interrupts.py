@@ -32,7 +32,13 @@ JOBS = [
     path.stem for path in (PROJECT / "jobs").glob("*.py") if "start(" in path.read_text()
     and path.stem != "script_start"
 ]  # fmt: skip
-REQUIRED = {"export_log": ["--to", "x"], "import_log": ["--from", "x"]}
+REQUIRED = {
+    "export_log": ["--to", "x"],
+    "import_files": ["--from", "x"],
+    "import_log": ["--from", "x"],
+    "to_delta": ["--table", "x"],
+    "to_files": ["--to", "x"],
+}
 LOADED_BY_ALL = ["numpy", "pyarrow", "klog.errors", "klog.connector.commit_log.klog_root"]
 
 
@@ -72,8 +78,8 @@ def test_a_job_that_has_been_loaded(tmp_path: Path) -> None:
 
 def test_all_jobs_are_tried() -> None:
     assert sorted(JOBS) == [
-        "adopt", "compact", "export_log", "import_log", "merge", "repair", "retain", "vacuum",
-        "verify",
+        "adopt", "compact", "export_log", "import_files", "import_log", "merge", "repair", "retain",
+        "to_delta", "to_files", "vacuum", "verify",
     ]  # fmt: skip
 
 

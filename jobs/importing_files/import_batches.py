@@ -3,7 +3,8 @@
 The rule: the ledger lists the files of a transaction before they are written, and the topic's log
 says whether they are in it. So a run that was killed is continued by the next one, under the same
 version, and two runs at once write each file once. The next files are listed only when the
-transaction before them is decided: committed, or abandoned because a file is wrong or has changed.
+transaction before them is decided: committed, or abandoned because a file has changed or has gone.
+A file that is wrong stays listed until then, so a run that fails again leaves nothing more.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.embedded_append import append
-from klog.errors import KlogError, OptionError
+from klog.errors import OptionError
 from klog.jobs.importing_files.import_ledger import (
     ABANDONED,
     ImportLedger,
@@ -151,14 +152,10 @@ class FilesImport:
             ImportTask(index, self._source, files, plan, has_progress_bar=self._spark is None)
             for index, files in enumerate(self._task_files(known.files))
         ]
-        try:
-            if self._spark is None:
-                results = [stage_files(task) for task in tasks]
-            else:
-                results = list(run_tasks(self._spark, stage_files, tasks, "import"))
-        except KlogError:
-            self._abandon(state, known)
-            raise
+        if self._spark is None:
+            results = [stage_files(task) for task in tasks]
+        else:
+            results = list(run_tasks(self._spark, stage_files, tasks, "import"))
         segments = [segment for result in results for segment in result.segments]
         self._state, is_new = commit_rows(self._log, state, plan, segments, commit_info)
         return [file for result in results for file in result.files] if is_new else []
