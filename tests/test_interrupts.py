@@ -34,8 +34,10 @@ JOBS = [
 ]  # fmt: skip
 REQUIRED = {
     "export_log": ["--to", "x"],
+    "import_files": ["--from", "x"],
     "import_log": ["--from", "x"],
     "to_delta": ["--topic", "x", "--table", "x"],
+    "to_files": ["--to", "x"],
 }
 LOADED_BY_ALL = ["numpy", "pyarrow", "klog.errors", "klog.connector.commit_log.klog_root"]
 
@@ -76,8 +78,8 @@ def test_a_job_that_has_been_loaded(tmp_path: Path) -> None:
 
 def test_all_jobs_are_tried() -> None:
     assert sorted(JOBS) == [
-        "adopt", "compact", "export_log", "import_log", "merge", "repair", "retain",
-        "to_delta", "vacuum", "verify",
+        "adopt", "compact", "export_log", "import_files", "import_log", "merge", "repair", "retain",
+        "to_delta", "to_files", "vacuum", "verify",
     ]  # fmt: skip
 
 

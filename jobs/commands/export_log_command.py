@@ -46,7 +46,7 @@ their first offset, indexes, leader epochs, producers, the topic's id. Offsets a
 readers of the topic see. docs/export.md says how a broker mounts them.
 
 The directory must be local. An existing partition is not overwritten. A damaged segment ends the
-export, and nothing of it stays in the directory.""",
+export, and nothing of it stays in the directory. `klog to-files` writes Parquet files instead.""",
     _add_options,
     _load,
 )

@@ -47,7 +47,7 @@ COMMAND = Command(
     """\
 Bytes are copied; offsets, timestamps, headers, producers and transactions stay. The root is created
 if it does not exist. Partitions that were imported before are not copied again. docs/adopt.md says
-more.""",
+more. `klog import-files` writes JSON lines, CSV and Parquet files to a topic instead.""",
     _add_options,
     _load,
 )

@@ -13,11 +13,12 @@ from klog.connector.options.option_table import OPTION_TABLE
 from tests.support.command_root import Root
 from tests.support.verb_parsers import VERBS
 
+TWO_PATHS = ("import-log", "export-log", "import-files", "to-files")
 WITH_FLAGS = [
     (verb, option, flag)
     for verb, parser in VERBS.items()
     for option, flags in FLAGS.items()
-    if option != "path" or verb not in ("import-log", "export-log")
+    if option != "path" or verb not in TWO_PATHS
     for flag in [next((flag for flag in flags if flag in parser._option_string_actions), None)]
     if flag is not None
 ]

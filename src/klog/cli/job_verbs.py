@@ -9,11 +9,13 @@ from klog.jobs.commands import (
     adopt_command,
     compact_command,
     export_log_command,
+    import_files_command,
     import_log_command,
     merge_command,
     repair_command,
     retain_command,
     to_delta_command,
+    to_files_command,
     vacuum_command,
     verify_command,
 )
@@ -32,6 +34,8 @@ COMMANDS: tuple[Command, ...] = (
     adopt_command.COMMAND,
     import_log_command.COMMAND,
     to_delta_command.COMMAND,
+    to_files_command.COMMAND,
+    import_files_command.COMMAND,
 )
 
 

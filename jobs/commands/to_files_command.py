@@ -1,0 +1,108 @@
+"""The command `to-files`: its options, and the job that they run."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from klog.jobs.shared.argument_values import duration_ms, name_and_value, whole_number
+from klog.jobs.shared.job_command import Command, Report, RunJob
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--topic-pattern",
+        metavar="REGEX",
+        help="instead of --topic: search for it in topics' names",
+    )
+    parser.add_argument(
+        "--to",
+        required=True,
+        metavar="DIR",
+        help="a directory or a URL; each topic gets a folder of its name in it",
+    )
+    parser.add_argument(
+        "--partition-by",
+        choices=("hour", "day", "none"),
+        default="hour",
+        help="folders by the records' timestamps, in UTC; default: %(default)s",
+    )
+    parser.add_argument(
+        "--max-file-bytes",
+        type=whole_number("a number of bytes", 1),
+        default=128 << 20,
+        metavar="N",
+        help="cut files at about so many bytes of the log; default: %(default)s",
+    )
+    parser.add_argument(
+        "--compression",
+        choices=("zstd", "snappy", "gzip", "lz4", "none"),
+        default="zstd",
+        help="the compression of the files; default: %(default)s",
+    )
+    parser.add_argument(
+        "-o",
+        "--option",
+        action="append",
+        default=[],
+        type=name_and_value,
+        metavar="NAME=VALUE",
+        help="an option of a stream that reads the root, such as startingOffsets=latest, "
+        "failOnDataLoss=false or maxBytesPerTrigger=1000000000; repeatable",
+    )
+    parser.add_argument(
+        "--continuous", action="store_true", help="go on with what comes, until Ctrl-C"
+    )
+    parser.add_argument(
+        "--interval",
+        type=duration_ms,
+        default=60_000,
+        metavar="TIME",
+        help="with --continuous: the pause between two looks, such as 10m; each look closes its "
+        "files; default: 60s",
+    )
+    parser.add_argument(
+        "--remove-orphans",
+        action="store_true",
+        help="then delete files that the manifest does not list and never will",
+    )
+
+
+def _load() -> RunJob:
+    from klog.jobs.to_files import run
+
+    def run_job(spark: SparkSession | None, args: argparse.Namespace) -> Report:
+        return run(
+            spark,
+            args.root,
+            args.topic,
+            args.to,
+            topic_pattern=args.topic_pattern,
+            options=dict(args.option),
+            max_file_bytes=args.max_file_bytes,
+            partition_by=args.partition_by,
+            compression=args.compression,
+            continuous=args.continuous,
+            interval_seconds=args.interval / 1000,
+            remove_orphans=args.remove_orphans,
+            dry_run=args.dry_run,
+        )
+
+    return run_job
+
+
+COMMAND = Command(
+    "to-files",
+    "copy topics into Parquet files by hour, exactly once",
+    """\
+Where the copy is, is kept in a manifest next to the files: no checkpoint is needed, and a run that
+is killed or repeated loses and doubles nothing. The files have key, value, headers, timestamp,
+partition and offset, for any reader of Parquet; `klog import-files` writes them to a topic again.
+`klog export-log` writes what a Kafka broker mounts instead. docs/files.md says more.""",
+    _add_options,
+    _load,
+    root_help="a klog root or a broker's log directory",
+)

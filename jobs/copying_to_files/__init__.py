@@ -1,0 +1,1 @@
+"""Copy topics to Parquet files: the plans, the files, the manifest."""

@@ -1,0 +1,1 @@
+"""Import files into a topic: which files, their records, what was imported."""
