@@ -11,6 +11,7 @@ from klog.errors import SchemaError
 from klog.values.avro_schema import LoadedSchema
 from klog.values.decoded_column import printable
 from klog.values.optional_libraries import import_library
+from klog.values.python_values import python_values
 
 
 class AvroEncoder:
@@ -43,9 +44,9 @@ class AvroEncoder:
         """
         fastavro = import_library("fastavro")
         if column.type.equals(self._type):
-            rows = column.to_pylist(maps_as_pydicts="strict")
+            rows = python_values(column)
         else:
-            rows = _cast(column, self._type).to_pylist(maps_as_pydicts="strict")
+            rows = python_values(_cast(column, self._type))
         encoded: list[bytes | None] = []
         for row in rows:
             if row is None:

@@ -21,6 +21,7 @@ from klog.values.column_format import ColumnFormat, make_decoder
 from klog.values.confluent_framing import FramedRows, read_message_indexes, read_prefixes
 from klog.values.decoded_column import Decoder, printable
 from klog.values.json_decoder import json_rows
+from klog.values.python_values import python_values, with_dicts
 from klog.values.registry_settings import Registry
 
 Writer: TypeAlias = tuple[int, tuple[int, ...]]
@@ -129,7 +130,7 @@ def json_value(value: Any) -> Any:
 def _objects(decoder: Decoder, rows: pa.Array) -> tuple[list[Any], dict[int, str]]:
     result = decoder.decode_array(rows)
     try:
-        values = result.values.to_pylist(maps_as_pydicts="strict")
+        values = python_values(result.values)
     except (ArithmeticError, KeyError, ValueError):
         values = [_object(each) for each in result.values]
     reasons = enumerate(result.reasons.to_pylist())
@@ -139,7 +140,7 @@ def _objects(decoder: Decoder, rows: pa.Array) -> tuple[list[Any], dict[int, str
 def _object(value: pa.Scalar) -> Any:
     """Return a value; its text if Python has no such value, such as a date after the year 9999."""
     try:
-        return value.as_py(maps_as_pydicts="strict")
+        return with_dicts(value.as_py(), value.type)
     except (ArithmeticError, KeyError, ValueError):
         return str(value)
 

@@ -20,6 +20,7 @@ from klog.values.protobuf_columns import (
     is_repeated,
 )
 from klog.values.protobuf_schema import ProtobufSchema
+from klog.values.python_values import python_values
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -49,7 +50,7 @@ class ProtobufEncoder:
             SchemaError: A value does not fit the schema; the message has its reason.
         """
         encoded: list[bytes | None] = []
-        for row in column.to_pylist(maps_as_pydicts="strict"):
+        for row in python_values(column):
             if row is None:
                 encoded.append(None)
                 continue
