@@ -141,6 +141,7 @@ VERBS: dict[str, AddVerb] = {
     "adopt": _all_jobs,
     "import-log": _all_jobs,
     "to-delta": _all_jobs,
+    "from-delta": _all_jobs,
     "jobs": _job_files,
     "jar": _jar,
     "verifiable-producer": _verifiable_producer,

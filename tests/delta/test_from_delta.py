@@ -1,0 +1,195 @@
+"""`from-delta`: each change of a table is in the topic once, and its last values are the rows."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import klog
+from klog.errors import OptionError
+from klog.jobs import to_delta
+from klog.jobs.commands.from_delta_command import COMMAND
+from klog.jobs.shared.common_options import add_root_option
+from klog.jobs.shared.job_command import add_options
+from klog.logformat.batches.record_headers import HEADERS_TYPE
+from tests.delta.changed_table import ChangedTable
+from tests.delta.copied_rows import TOPIC
+
+pytestmark = pytest.mark.delta
+
+
+@pytest.fixture
+def table(delta_spark: SparkSession, tmp_path: Path) -> ChangedTable:
+    return ChangedTable(delta_spark, str(tmp_path / "table"), str(tmp_path / "root"))
+
+
+def test_inserts_updates_and_deletes(table: ChangedTable) -> None:
+    """A snapshot first, then one commit for each version that changed rows, and none for others."""
+    table.create()
+    table.sql("insert into {t} values (1, 'a'), (2, 'b')")
+    report = table.copy()
+    assert table.versions(report) == [(1, 2, 0)]
+    assert report.start_version is None
+    assert report.end_version == 1
+    table.sql("update {t} set name = 'bb' where id = 2")
+    table.sql("delete from {t} where id = 1")
+    table.sql("insert into {t} values (3, null)")
+    table.sql("optimize {t}")
+    table.sql("update {t} set id = 4 where id = 3")
+    table.sql("alter table {t} set tblproperties ('a' = 'b')")
+    assert [v.operation for v in table.copy(dry_run=True).versions] == [
+        "UPDATE",
+        "DELETE",
+        "WRITE",
+        "UPDATE",
+    ]
+    report = table.copy()
+    assert table.versions(report) == [(2, 1, 0), (3, 1, 1), (4, 1, 0), (6, 2, 1)]
+    assert report.versions_without_changes == 2
+    assert (report.start_version, report.end_version) == (1, 7)
+    assert table.records() == [
+        ("1", {"id": 1, "name": "a"}),
+        ("1", None),
+        ("2", {"id": 2, "name": "b"}),
+        ("2", {"id": 2, "name": "bb"}),
+        ("3", {"id": 3, "name": None}),
+        ("3", None),
+        ("4", {"id": 4, "name": None}),
+    ]
+    assert table.last_values() == table.rows()
+    log = klog.open(table.root)
+    commits = len(log.history(TOPIC))
+    assert table.copy().versions == ()
+    assert len(log.history(TOPIC)) == commits
+
+
+def test_raw_round_trip(table: ChangedTable, tmp_path: Path) -> None:
+    """What `to-delta` has copied comes back: key, value, headers, timestamp, and the order."""
+    source = str(tmp_path / "source")
+    log = klog.open(source)
+    log.create_topic(TOPIC, partitions=2)
+    rows = pa.table(
+        {
+            "key": ["a", "b", None, "a", "c", "a"],
+            "value": ["1", None, "3", "4", "", "6"],
+            "headers": pa.array(
+                [None, [], [{"key": "h", "value": b"x"}], None, None, None], HEADERS_TYPE
+            ),
+            "timestamp": pa.array([1000, 2000, 3000, 4000, 5000, 6000], pa.timestamp("ms")),
+        }
+    )
+    log.append(TOPIC, rows)
+    to_delta.run(table.spark, source, TOPIC, table.path)
+    log.append(TOPIC, rows.slice(4))
+    to_delta.run(table.spark, source, TOPIC, table.path)
+    report = table.copy(
+        key=(), value_format="raw", starting_version="earliest", options={"numPartitions": "2"}
+    )
+    assert [version.records for version in report.versions] == [6, 2]
+    columns = ["partition", "key", "value", "headers", "timestamp"]
+    copies = [
+        klog.open(root).scan(TOPIC, columns=["offset", *columns]).read_all()
+        for root in (source, table.root)
+    ]
+    first, second = (
+        [
+            row
+            for row in copy.sort_by([("partition", "ascending"), ("offset", "ascending")])
+            .select(columns)
+            .to_pylist()
+            if row["key"] is not None  # The partition of a record without a key is any.
+        ]
+        for copy in copies
+    )
+    assert first == second
+    assert len(first) == 7
+
+
+def test_two_runs_and_a_writer_at_once(table: ChangedTable) -> None:
+    """Each version is one commit, whichever run writes it, and a run ends where it began to end."""
+    table.create().sql("insert into {t} values (0, 'v')")
+    stop = threading.Event()
+    errors: list[Exception] = []
+
+    def write() -> None:
+        for number in range(1, 7):
+            table.sql(f"insert into {{t}} values ({number}, 'v')")
+            table.sql(f"update {{t}} set name = concat(name, '{number}') where id < {number}")
+        stop.set()
+
+    def copy() -> None:
+        # This makes the session the thread's active one: otherwise Spark finds no Python format.
+        table.spark.createDataFrame([(0,)], "nothing int")
+        try:
+            while not stop.is_set():
+                table.copy()
+        except Exception as exc:  # noqa: BLE001 - the test raises it
+            errors.append(exc)
+
+    threads = [threading.Thread(target=target) for target in (write, copy, copy)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    table.copy()
+    assert table.last_values() == table.rows()
+    commits = klog.open(table.root).history(TOPIC)
+    written = [
+        commit.actions.writer_transaction.batch_id
+        for commit in commits
+        if commit.actions.add and commit.actions.writer_transaction is not None
+    ]
+    first, last = min(written), max(written)
+    assert written == list(range(last, first - 1, -1))
+    assert last == 13
+
+
+def test_a_topic_that_is_created_again_starts_over(table: ChangedTable) -> None:
+    table.create().sql("insert into {t} values (1, 'a')")
+    table.copy()
+    klog.open(table.root).delete_topic(TOPIC)
+    table.sql("insert into {t} values (2, 'b')")
+    report = table.copy(options={})
+    assert table.versions(report) == [(2, 2, 0)]
+    assert table.last_values() == table.rows()
+
+
+def test_the_command(table: ChangedTable) -> None:
+    """The options of the verb are those of `run`; a table that is missing is a plain error."""
+    table.create().sql("insert into {t} values (1, 'a')")
+    parser = argparse.ArgumentParser()
+    add_root_option(parser, "", repeatable=False)
+    add_options(parser, COMMAND)
+    words = ["--root", table.root, "--topic", TOPIC, "--table", table.path, "--key", "id"]
+    run_job = COMMAND.load()
+    report = run_job(table.spark, parser.parse_args([*words, "-o", "numPartitions=2"]))
+    assert report.as_json() == {
+        "root": table.root,
+        "topic": TOPIC,
+        "table": table.path,
+        "dryRun": False,
+        "startVersion": None,
+        "endVersion": 1,
+        "versions": [{"version": 1, "operation": "SNAPSHOT", "records": 1, "tombstones": 0}],
+        "copiedVersions": 1,
+        "versionsWithoutChanges": 0,
+        "records": 1,
+        "tombstones": 0,
+        "seconds": report.as_json()["seconds"],
+    }
+    first, last = report.lines()
+    assert first == "Version: 1\tOperation: SNAPSHOT\tRecords: 1\tTombstones: 0"
+    assert last.startswith(f"Topic: {TOPIC}\tTable: {table.path}\tEndVersion: 1\tVersions: 1\t")
+    words[5] = f"{table.path}-missing"
+    with pytest.raises(OptionError, match="there is no such Delta table"):
+        run_job(table.spark, parser.parse_args(words))
+    with pytest.raises(argparse.ArgumentError, match="must be one topic"):
+        run_job(table.spark, parser.parse_args([*words, "--topic", "a,b"]))
+    with pytest.raises(OptionError, match="transactionalId: this job sets it by itself"):
+        run_job(table.spark, parser.parse_args([*words, "-o", "transactionalId=x"]))
