@@ -22,10 +22,10 @@ from klog.errors import OptionError
 from klog.jobs.copying_from_delta.copy_table import CopyOptions, Round, TableCopy
 from klog.jobs.copying_from_delta.encoded_rows import JSON, make_row_format
 from klog.jobs.copying_from_delta.from_delta_report import CopiedVersion, FromDeltaReport
-from klog.jobs.copying_from_delta.lost_files import IGNORING_SETTINGS, check_settings
 from klog.jobs.copying_from_delta.start_version import SNAPSHOT, parse_start
 from klog.jobs.copying_from_delta.table_log import TableLog
 from klog.jobs.copying_from_delta.topic_position import TopicPosition
+from klog.jobs.copying_from_delta.vacuumed_files import IGNORING_SETTINGS, check_settings
 from klog.jobs.shared.delta.delta_session import check_delta, delta_errors
 from klog.jobs.shared.delta.delta_target import DeltaTarget
 

@@ -22,16 +22,16 @@ from klog.jobs.copying_from_delta.encoded_rows import (
 )
 from klog.jobs.copying_from_delta.from_delta_report import SNAPSHOT, CopiedVersion
 from klog.jobs.copying_from_delta.gone_keys import with_gone_keys
-from klog.jobs.copying_from_delta.lost_files import lost_files
 from klog.jobs.copying_from_delta.start_version import Start, TableBounds, plan_start
-from klog.jobs.copying_from_delta.table_log import CHANGE_TYPE, INSERT, TableLog
+from klog.jobs.copying_from_delta.table_log import INSERT, TableLog
 from klog.jobs.copying_from_delta.topic_position import (
     Position,
     TopicPosition,
     transactional_id,
 )
-from klog.jobs.copying_from_delta.version_actions import TableVersion
-from klog.jobs.copying_from_delta.version_checks import check_version
+from klog.jobs.copying_from_delta.vacuumed_files import vacuumed_files
+from klog.jobs.copying_from_delta.version_actions import CHANGE_TYPE, TableVersion
+from klog.jobs.copying_from_delta.version_checks import check_reserved_columns, check_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,6 +91,7 @@ class TableCopy:
             KlogError: A version cannot be copied; the message says why and what to do.
         """
         latest = self._table.refresh()
+        check_reserved_columns(self._table.metadata(), self._table.name)
         position = self._make_position(self._table.metadata().table_id)
         seen = position.load()
         result = Round(seen.version, seen.version)
@@ -147,10 +148,10 @@ class TableCopy:
         from pyspark.sql import functions as sf
 
         options = self._options
-        with lost_files(self._table, version):
+        with vacuumed_files(self._table, version):
             rows = self._table.rows_at(version).withColumn(CHANGE_TYPE, sf.lit(INSERT))
             records = without_changes(self._encode(rows))
-            if options.row_format.key and position.load().has_records:
+            if options.row_format.key and position.load().has_earlier_rows:
                 records = with_gone_keys(
                     self._spark, records, options.root, options.topic, options.write_options
                 )
@@ -160,7 +161,7 @@ class TableCopy:
         self._check(version)
         if not position.load().is_before(version.version):
             return  # Another run was first.
-        with lost_files(self._table, version.version):
+        with vacuumed_files(self._table, version.version):
             frames = [self._encode(rows) for rows in self._table.changes(version)]
             records = _union(frames)
             records = without_changes(records) if version.is_append else net_changes(records)
@@ -202,7 +203,7 @@ class TableCopy:
         return CopiedVersion(version, operation, number["records"], number["tombstones"])
 
     def _finish(self, position: TopicPosition, result: Round) -> None:
-        """Say in the topic that the last versions are done, if they had no changes."""
+        """Move the position to the last version, if that had no changes."""
         seen = position.load()
         end = result.end_version
         if end is not None and seen.snapshot_version is None and seen.is_before(end):
@@ -210,7 +211,7 @@ class TableCopy:
 
 
 def _union(frames: list[DataFrame]) -> DataFrame:
-    first, *others = frames
-    for frame in others:
+    first, *later = frames
+    for frame in later:
         first = first.unionByName(frame, allowMissingColumns=True)
     return first

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 
 from klog.errors import OptionError, nearest_name
 from klog.jobs.copying_from_delta.table_log import (
-    CHANGE_COLUMNS,
-    CHANGE_TYPE,
     DELETE,
     INSERT,
     UPDATE_POSTIMAGE,
     UPDATE_PREIMAGE,
 )
+from klog.jobs.copying_from_delta.version_actions import CHANGE_COLUMNS, CHANGE_TYPE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

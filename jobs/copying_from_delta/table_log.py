@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from klog.errors import DataLossError, OptionError
 from klog.jobs.copying_from_delta.version_actions import (
+    CHANGE_TYPE,
     TableMetadata,
     TableVersion,
     parse_version,
@@ -24,11 +25,8 @@ from klog.jobs.shared.delta.delta_target import DeltaTarget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-CHANGE_TYPE = "_change_type"
 INSERT, DELETE = "insert", "delete"
 UPDATE_PREIMAGE, UPDATE_POSTIMAGE = "update_preimage", "update_postimage"
-CHANGE_COLUMNS = (CHANGE_TYPE, "_commit_version", "_commit_timestamp")
-"""What Delta adds to the columns of a table."""
 _LINES_PER_CALL = 2000
 """A line of a commit has about 1 KiB; Python gets so many from the JVM at a time."""
 

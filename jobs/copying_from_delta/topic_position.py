@@ -12,7 +12,7 @@ snapshot that is not complete yet, and the next run completes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from klog.connector.commit_log import append_commit
 from klog.connector.commit_log.append_commit import StagedSegments, Writer
@@ -49,13 +49,16 @@ class Position:
         version: The last version that is complete in the topic; None if none is.
         snapshot_version: The version of a snapshot that is not complete yet; None if there is none.
         other_tables: The ids of other tables that the topic has versions of.
-        has_records: Whether the topic has any records.
     """
 
     version: int | None = None
     snapshot_version: int | None = None
     other_tables: tuple[str, ...] = ()
-    has_records: bool = False
+
+    @property
+    def has_earlier_rows(self) -> bool:
+        """Return whether a snapshot starts a copy again, after rows that may be gone now."""
+        return self.version is not None or bool(self.other_tables)
 
     @property
     def is_new(self) -> bool:
@@ -85,17 +88,12 @@ def position_of(state: TopicState, table_id: str) -> Position:
     version, fixed = versions.get(name), versions.get(name + _SNAPSHOT)
     is_pending = fixed is not None and (version is None or version < fixed)
     own = (name, name + _SNAPSHOT)
-    others = {
+    other_tables = {
         writer.removeprefix(_PREFIX).removesuffix(_SNAPSHOT)
         for writer in versions
         if writer.startswith(_PREFIX) and writer not in own
     }
-    return Position(
-        version,
-        fixed if is_pending else None,
-        tuple(sorted(others)),
-        any(end > start for start, end in zip(state.log_start, state.log_end, strict=True)),
-    )
+    return Position(version, fixed if is_pending else None, tuple(sorted(other_tables)))
 
 
 class TopicPosition:
@@ -146,8 +144,7 @@ class TopicPosition:
         writer = Writer(name, version, _NO_QUERY, write_id)
 
         def build(state: TopicState) -> Actions | None:
-            position = replace(position_of(state, self.table_id), has_records=seen.has_records)
-            if state.topic_id != topic_id or position != seen:
+            if state.topic_id != topic_id or position_of(state, self.table_id) != seen:
                 return None
             staged = StagedSegments(topic_id, state.version, [])
             return append_commit.append(staged, writer)(state)

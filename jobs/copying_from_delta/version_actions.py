@@ -13,6 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+CHANGE_TYPE = "_change_type"
+CHANGE_COLUMNS = (CHANGE_TYPE, "_commit_version", "_commit_timestamp")
+"""What Delta's reader of changes adds to the columns of a table."""
 _MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 

@@ -8,7 +8,29 @@ them, and a key, as their records replace earlier ones.
 from __future__ import annotations
 
 from klog.errors import KlogError, OptionError
-from klog.jobs.copying_from_delta.version_actions import TableMetadata, TableVersion
+from klog.jobs.copying_from_delta.version_actions import (
+    CHANGE_COLUMNS,
+    TableMetadata,
+    TableVersion,
+)
+
+
+def check_reserved_columns(metadata: TableMetadata, table: str) -> None:
+    """Refuse a table with a column that has a name of Delta's changes.
+
+    Args:
+        metadata: The metadata of the table.
+        table: The table, for the error.
+
+    Raises:
+        OptionError: There is such a column.
+    """
+    for name in CHANGE_COLUMNS:
+        if name in metadata.columns:
+            raise OptionError(
+                f"table {table}: the column {name} has a name that Delta gives to changes. Rename "
+                "it: ALTER TABLE ... RENAME COLUMN"
+            )
 
 
 def check_version(

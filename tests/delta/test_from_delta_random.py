@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -24,7 +26,7 @@ STATEMENTS = (
     "when matched and s.id % 2 = 0 then delete when matched then update set name = 'm{n}' "
     "when not matched then insert (id, name) values (s.id, 'n{n}')",
     "optimize {t}",
-    "alter table {t} add column c{n} string default 'x{n}'",
+    "alter table {t} add column c{n} string",
     "restore table {t} to version as of {earlier}",
     "insert overwrite {t} ({columns}) select id + 1, name {nulls} from {t} where id < {n} + 3",
 )
@@ -33,6 +35,14 @@ STATEMENTS = (
 def version_of(table: ChangedTable) -> int:
     row = table.spark.sql(f"describe history {table.name} limit 1").collect()[0]
     return int(row["version"])
+
+
+def without_nulls(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return rows without null columns: one that is added later is missing in earlier values."""
+    return {
+        key: {name: value for name, value in row.items() if value is not None}
+        for key, row in rows.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -44,7 +54,6 @@ def test_random_changes(delta_spark: SparkSession, tmp_path: Path, seed: int, st
     chance = random.Random(seed)
     table = ChangedTable(delta_spark, str(tmp_path / "table"), str(tmp_path / "root")).create(
         **{
-            "delta.feature.allowColumnDefaults": "supported",
             "delta.enableDeletionVectors": str(seed % 2 == 0).lower(),
         }
     )
@@ -68,9 +77,9 @@ def test_random_changes(delta_spark: SparkSession, tmp_path: Path, seed: int, st
         table.sql(statement)
         if chance.random() < 0.3:
             table.copy()
-            assert table.last_values() == table.rows(), statements
+            assert without_nulls(table.last_values()) == without_nulls(table.rows()), statements
     table.copy()
-    assert table.last_values() == table.rows(), statements
+    assert without_nulls(table.last_values()) == without_nulls(table.rows()), statements
     commits = klog.open(table.root).history(TOPIC)
     versions = [
         commit.actions.writer_transaction.batch_id

@@ -13,7 +13,7 @@ from klog.jobs.copying_from_delta.version_actions import (
     TableVersion,
     parse_version,
 )
-from klog.jobs.copying_from_delta.version_checks import check_version
+from klog.jobs.copying_from_delta.version_checks import check_reserved_columns, check_version
 
 WITH_FEED = TableMetadata("an-id", has_change_feed=True, columns=("id",))
 WITHOUT_FEED = TableMetadata("an-id", has_change_feed=False, columns=("id",))
@@ -101,3 +101,10 @@ def test_versions_that_cannot_be_copied() -> None:
         check_version(update, WITHOUT_FEED, "t", has_key=True)
     with pytest.raises(OptionError, match="needs --key"):
         check_version(update, WITH_FEED, "t", has_key=False)
+
+
+def test_columns_with_names_of_changes() -> None:
+    check_reserved_columns(WITH_FEED, "t")
+    metadata = TableMetadata("an-id", has_change_feed=False, columns=("id", "_change_type"))
+    with pytest.raises(OptionError, match="table t: the column _change_type has a name"):
+        check_reserved_columns(metadata, "t")

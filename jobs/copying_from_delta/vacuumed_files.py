@@ -35,7 +35,7 @@ def check_settings(settings: dict[str, str]) -> None:
 
 
 @contextmanager
-def lost_files(table: TableLog, version: int) -> Iterator[None]:
+def vacuumed_files(table: TableLog, version: int) -> Iterator[None]:
     """Translate the error for files that a version needs and that are gone.
 
     Args:
