@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,6 +34,9 @@ SETTINGS = {
 }
 
 
+NO_SETTINGS: Mapping[str, str] = {}
+
+
 class FromDeltaProcess:
     """A run of from-delta."""
 
@@ -42,7 +45,7 @@ class FromDeltaProcess:
         folder: Path,
         arguments: Sequence[str],
         faults: Sequence[Fault] = (),
-        **settings: str,
+        settings: Mapping[str, str] = NO_SETTINGS,
     ) -> None:
         """Start it; its output goes to a file."""
         self._faults = folder / "faults"

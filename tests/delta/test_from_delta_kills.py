@@ -123,7 +123,7 @@ def test_killed_workers_and_executors(table: ChangedTable, tmp_path: Path) -> No
                 "spark.task.maxFailures": "8",
             }
             arguments = words_of(table)
-            with FromDeltaProcess(tmp_path / name, arguments, expected, **conf) as process:
+            with FromDeltaProcess(tmp_path / name, arguments, expected, conf) as process:
                 process.report()
                 assert all(process.has_reached(fault.name) for fault in expected)
             if name == "first":
