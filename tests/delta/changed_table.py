@@ -45,6 +45,11 @@ class ChangedTable:
         options = {"key": "id", "options": {"numPartitions": "3"}, **options}
         return from_delta.run(self.spark, self.root, TOPIC, self.path, **options)
 
+    def has_topic(self) -> bool:
+        """Return whether the topic has records."""
+        log = klog.open(self.root)
+        return TOPIC in log.topics() and any(log.count(TOPIC).values())
+
     def records(self) -> list[tuple[Any, Any]]:
         """Return keys and values of the topic, sorted by key and then in the order of the log."""
         table = klog.open(self.root).scan(TOPIC).read_all()

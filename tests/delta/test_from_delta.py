@@ -11,13 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import klog
-from klog.errors import OptionError
-from klog.jobs import to_delta
+from klog.errors import KlogError, OptionError
+from klog.jobs import from_delta, to_delta
 from klog.jobs.commands.from_delta_command import COMMAND
 from klog.jobs.shared.common_options import add_root_option
 from klog.jobs.shared.job_command import add_options
 from klog.logformat.batches.record_headers import HEADERS_TYPE
-from tests.delta.changed_table import ChangedTable
+from tests.delta.changed_table import FEED, ChangedTable
 from tests.delta.copied_rows import TOPIC
 
 pytestmark = pytest.mark.delta
@@ -162,6 +162,23 @@ def test_a_topic_that_is_created_again_starts_over(table: ChangedTable) -> None:
     assert table.versions(report) == [(2, 2, 0)]
     # A first snapshot leaves the records of others alone.
     assert table.last_values() == {**table.rows(), "9": {}}
+
+
+def test_a_table_by_its_name(table: ChangedTable, delta_spark: SparkSession) -> None:
+    """A snapshot of a table in the catalog, and a table that was dropped and created again."""
+    name, properties = "default.named", f"tblproperties ('{FEED}' = 'true')"
+    for value, restart in (("a", None), ("b", "snapshot")):
+        delta_spark.sql(
+            f"create table {name} using delta {properties} as select 1L id, '{value}' v"
+        )
+        if restart:
+            with pytest.raises(KlogError, match="dropped or replaced and created again"):
+                from_delta.run(delta_spark, table.root, TOPIC, name, key="id")
+        from_delta.run(delta_spark, table.root, TOPIC, name, key="id", restart_at=restart)
+        delta_spark.sql(f"delete from {name}")
+        from_delta.run(delta_spark, table.root, TOPIC, name, key="id")
+        delta_spark.sql(f"drop table {name}")
+    assert [value and value["v"] for _, value in table.records()] == ["a", None, "b", None]
 
 
 def test_the_command(table: ChangedTable) -> None:

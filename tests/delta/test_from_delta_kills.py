@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import klog
 from klog.jobs import verify
 from tests.delta.changed_table import ChangedTable
 from tests.delta.copied_rows import TOPIC
-from tests.delta.from_delta_process import PYTHON_PATH, FromDeltaProcess
+from tests.delta.from_delta_process import PYTHON_PATH, WAIT_SECONDS, FromDeltaProcess
 from tests.spark_faults.drivers import HOOKS, Fault
 from tests.spark_faults.standalone_cluster import Cluster
 
@@ -129,3 +130,28 @@ def test_killed_workers_and_executors(table: ChangedTable, tmp_path: Path) -> No
             if name == "first":
                 change(table)
     check(table)
+
+
+@pytest.mark.full
+def test_two_processes_that_go_on(table: ChangedTable, tmp_path: Path) -> None:
+    """Two runs with --continuous and a writer; each is killed in the end, wherever it is."""
+    fill(table)
+    words = [*words_of(table), "--continuous", "--interval", "100ms"]
+    with (
+        FromDeltaProcess(tmp_path / "a", words) as first,
+        FromDeltaProcess(tmp_path / "b", words) as second,
+    ):
+        deadline = time.monotonic() + WAIT_SECONDS
+        number = 0
+        while number < 20 or not table.has_topic():
+            table.sql(f"update {{t}} set name = '{number}' where id = {number % 3}")
+            number += 1
+            assert time.monotonic() < deadline
+        assert first.process.poll() is None
+        assert second.process.poll() is None
+    table.copy()
+    assert table.last_values() == table.rows()
+    commits = klog.open(table.root).history(TOPIC)
+    names = [commit.actions.writer_transaction for commit in commits if commit.actions.add]
+    versions = [name.batch_id for name in names if name is not None]
+    assert versions == list(range(versions[0], versions[-1] - 1, -1))
