@@ -34,6 +34,7 @@ JOBS = [
 ]  # fmt: skip
 REQUIRED = {
     "export_log": ["--to", "x"],
+    "from_delta": ["--topic", "x", "--table", "x"],
     "import_log": ["--from", "x"],
     "to_delta": ["--topic", "x", "--table", "x"],
 }
@@ -76,8 +77,8 @@ def test_a_job_that_has_been_loaded(tmp_path: Path) -> None:
 
 def test_all_jobs_are_tried() -> None:
     assert sorted(JOBS) == [
-        "adopt", "compact", "export_log", "import_log", "merge", "repair", "retain",
-        "to_delta", "vacuum", "verify",
+        "adopt", "compact", "export_log", "from_delta", "import_log", "merge", "repair",
+        "retain", "to_delta", "vacuum", "verify",
     ]  # fmt: skip
 
 

@@ -101,39 +101,37 @@ def _names(text: str) -> list[str]:
 
 
 def _load() -> RunJob:
+    from klog.jobs.from_delta import run
     from klog.jobs.shared.delta.local_session import delta_session
+
+    def run_on(spark: SparkSession, args: argparse.Namespace) -> Report:
+        return run(
+            spark,
+            args.root,
+            args.topic[0],
+            args.table,
+            key=args.key,
+            key_format=args.key_format,
+            value_format=args.value_format,
+            columns=args.columns,
+            exclude=args.exclude,
+            starting_version=args.starting_version,
+            restart_at=args.restart_at,
+            options=dict(args.option),
+            continuous=args.continuous,
+            interval_seconds=args.interval / 1000,
+            dry_run=args.dry_run,
+        )
 
     def run_job(spark: SparkSession | None, args: argparse.Namespace) -> Report:
         if args.topic is None or len(args.topic) != 1:
             raise argparse.ArgumentError(None, "argument -t/--topic: must be one topic")
         if spark is not None:
-            return _run(spark, args)
+            return run_on(spark, args)
         with delta_session(args.conf, "klog from-delta") as session:
-            return _run(session, args)
+            return run_on(session, args)
 
     return run_job
-
-
-def _run(spark: SparkSession, args: argparse.Namespace) -> Report:
-    from klog.jobs.from_delta import run
-
-    return run(
-        spark,
-        args.root,
-        args.topic[0],
-        args.table,
-        key=args.key,
-        key_format=args.key_format,
-        value_format=args.value_format,
-        columns=args.columns,
-        exclude=args.exclude,
-        starting_version=args.starting_version,
-        restart_at=args.restart_at,
-        options=dict(args.option),
-        continuous=args.continuous,
-        interval_seconds=args.interval / 1000,
-        dry_run=args.dry_run,
-    )
 
 
 def _session(builder: Any) -> Any:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from klog.errors import CommitConflictError
 from klog.jobs.copying_from_delta.encoded_rows import (
     RowFormat,
     encode_rows,
@@ -64,6 +65,7 @@ class Round:
     end_version: int | None = None
     versions: list[CopiedVersion] = field(default_factory=list)
     without_changes: int = 0
+    has_position: bool = False
 
 
 class TableCopy:
@@ -106,8 +108,8 @@ class TableCopy:
             elif dry_run:
                 self._check(version)
                 result.versions.append(CopiedVersion(version.version, version.operation))
-            else:
-                self._copy_version(version, position, result)
+            elif not self._copy_version(version, position, result):
+                break
             result.end_version = version.version
         if not dry_run:
             self._finish(position, result)
@@ -133,10 +135,12 @@ class TableCopy:
             seen = position.advance(start.done_version, seen)
         elif start.snapshot_version not in (None, seen.snapshot_version):
             seen = position.fix_snapshot(start.snapshot_version, seen)
+        result.has_position = seen.version is not None
         if seen.snapshot_version is None:
             result.end_version = seen.version
             return seen.version
-        self._copy_snapshot(seen.snapshot_version, position, result)
+        self._copy_snapshot(seen.snapshot_version, position, seen, result)
+        result.has_position = True
         result.end_version = seen.snapshot_version
         return seen.snapshot_version
 
@@ -144,29 +148,42 @@ class TableCopy:
         if done < latest:
             yield from self._table.versions(done + 1, latest)
 
-    def _copy_snapshot(self, version: int, position: TopicPosition, result: Round) -> None:
+    def _copy_snapshot(
+        self, version: int, position: TopicPosition, seen: Position, result: Round
+    ) -> None:
         from pyspark.sql import functions as sf
 
         options = self._options
         with vacuumed_files(self._table, version):
             rows = self._table.rows_at(version).withColumn(CHANGE_TYPE, sf.lit(INSERT))
             records = without_changes(self._encode(rows))
-            if options.row_format.key and position.load().has_earlier_rows:
+            if options.row_format.key and seen.has_earlier_rows:
                 records = with_gone_keys(
                     self._spark, records, options.root, options.topic, options.write_options
                 )
-            result.versions.append(self._write(records, version, SNAPSHOT, position))
+            result.versions.append(self._write(records, version, SNAPSHOT, position, seen))
 
-    def _copy_version(self, version: TableVersion, position: TopicPosition, result: Round) -> None:
+    def _copy_version(self, version: TableVersion, position: TopicPosition, result: Round) -> bool:
+        """Copy a version; return whether to go on with the next one."""
         self._check(version)
-        if not position.load().is_before(version.version):
-            return  # Another run was first.
+        seen = position.load()
+        if seen.version is None and result.has_position:
+            raise CommitConflictError(
+                f"topic {self._options.topic} was deleted or created again while version "
+                f"{version.version} was read. Run the job again: it starts from the beginning"
+            )
+        if seen.snapshot_version is not None:
+            return False  # Another run starts the copy again.
+        if not seen.is_before(version.version):
+            return True  # Another run was first.
         with vacuumed_files(self._table, version.version):
             frames = [self._encode(rows) for rows in self._table.changes(version)]
             records = _union(frames)
             records = without_changes(records) if version.is_append else net_changes(records)
-            copied = self._write(records, version.version, version.operation, position)
+            copied = self._write(records, version.version, version.operation, position, seen)
         result.versions.append(copied)
+        result.has_position = True
+        return True
 
     def _check(self, version: TableVersion) -> None:
         has_key = bool(self._options.row_format.key)
@@ -176,13 +193,17 @@ class TableCopy:
         return encode_rows(rows, self._options.row_format, self._table.metadata().columns)
 
     def _write(
-        self, records: DataFrame, version: int, operation: str, position: TopicPosition
+        self,
+        records: DataFrame,
+        version: int,
+        operation: str,
+        position: TopicPosition,
+        seen: Position,
     ) -> CopiedVersion:
         """Write the records of a version in one commit, unless another run has."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as sf
 
-        seen = position.load()
         counts = Observation()
         observed = records.observe(
             counts,
@@ -190,11 +211,13 @@ class TableCopy:
             sf.count_if(sf.col("value").isNull()).alias("tombstones"),
         )
         options = {
-            **self._options.write_options,
+            **{name.lower(): text for name, text in self._options.write_options.items()},
             "topic": self._options.topic,
             "transactionalId": transactional_id(position.table_id),
             "transactionVersion": str(version),
         }
+        if not seen.is_new:  # A topic that is deleted meanwhile must not begin with this version.
+            options["createtopic"] = "false"
         writer = observed.write.format("klog").options(**options).mode("append")
         writer.save(self._options.root)
         if position.load().is_before(version):  # A write without tasks commits nothing.

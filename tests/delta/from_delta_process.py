@@ -59,7 +59,7 @@ class FromDeltaProcess:
         with self._output.open("wb") as output, self._errors.open("wb") as errors:
             self.process = subprocess.Popen(
                 words,
-                cwd=PROJECT,
+                cwd=folder,
                 env={
                     **os.environ,
                     "KLOG_FAULTS": str(self._faults),

@@ -11,10 +11,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 import klog
-from klog.errors import KlogError, OptionError
+from klog.connector.options.write_options import parse_write_options
+from klog.errors import CommitConflictError, KlogError, OptionError
 from klog.jobs import from_delta, to_delta
 from klog.jobs.commands.from_delta_command import COMMAND
+from klog.jobs.copying_from_delta.copy_table import CopyOptions, TableCopy
+from klog.jobs.copying_from_delta.encoded_rows import make_row_format
+from klog.jobs.copying_from_delta.table_log import TableLog
+from klog.jobs.copying_from_delta.topic_position import Position, TopicPosition
 from klog.jobs.shared.common_options import add_root_option
+from klog.jobs.shared.delta.delta_target import DeltaTarget
 from klog.jobs.shared.job_command import add_options
 from klog.logformat.batches.record_headers import HEADERS_TYPE
 from tests.delta.changed_table import FEED, ChangedTable
@@ -162,6 +168,36 @@ def test_a_topic_that_is_created_again_starts_over(table: ChangedTable) -> None:
     assert table.versions(report) == [(2, 2, 0)]
     # A first snapshot leaves the records of others alone.
     assert table.last_values() == {**table.rows(), "9": {}}
+
+
+class DeletedTopic(TopicPosition):
+    """A position whose topic is deleted when it is loads for the fourth time."""
+
+    loads = 0
+
+    def load(self) -> Position:
+        self.loads += 1
+        if self.loads == 4:
+            klog.open(self._options.path).delete_topic(TOPIC)
+        return super().load()
+
+
+def test_a_topic_that_is_deleted_during_a_run(table: ChangedTable) -> None:
+    """The next version does not begin a new topic, which would miss the earlier ones."""
+    table.create().sql("insert into {t} values (1, 'a')")
+    table.sql("insert into {t} values (2, 'b')")
+    written = parse_write_options({"path": table.root, "topic": TOPIC})
+    row_format = make_row_format(["id"], None, "json", [], [])
+    copy = TableCopy(
+        table.spark,
+        TableLog(table.spark, DeltaTarget(table.spark, table.path)),
+        CopyOptions(table.root, TOPIC, row_format, {}, "earliest"),
+        lambda table_id: DeletedTopic(written, table_id),
+    )
+    with pytest.raises(CommitConflictError, match="was deleted or created again while version 2"):
+        copy.copy()
+    table.copy()
+    assert table.last_values() == table.rows()
 
 
 def test_a_table_by_its_name(table: ChangedTable, delta_spark: SparkSession) -> None:
