@@ -15,13 +15,14 @@ if __name__ == "__main__":
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from klog.connector.options.write_options import parse_write_options
 from klog.errors import OptionError
 from klog.jobs.copying_from_delta.copy_table import CopyOptions, Round, TableCopy
 from klog.jobs.copying_from_delta.encoded_rows import JSON, make_row_format
 from klog.jobs.copying_from_delta.from_delta_report import CopiedVersion, FromDeltaReport
+from klog.jobs.copying_from_delta.schema_values import ValueSchema
 from klog.jobs.copying_from_delta.start_version import SNAPSHOT, parse_start
 from klog.jobs.copying_from_delta.table_log import TableLog
 from klog.jobs.copying_from_delta.topic_position import TopicPosition
@@ -31,6 +32,8 @@ from klog.jobs.shared.delta.delta_target import DeltaTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from klog.values import Registry
 
 NO_OPTIONS: Mapping[str, str] = {}
 _OWN_OPTIONS = ("topic", "transactionalid", "transactionversion", "path")
@@ -49,6 +52,9 @@ def run(
     value_format: str = JSON,
     columns: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    value_schema: Any = None,
+    value_message: str | None = None,
+    registry: Registry | str | None = None,
     starting_version: str | int = SNAPSHOT,
     restart_at: str | int | None = None,
     options: Mapping[str, str] = NO_OPTIONS,
@@ -66,9 +72,13 @@ def run(
         key: The columns that identify a row; none for a table that only grows.
         key_format: `string`, the text of one column, or `json`, an object; None for `string` with
             one column, else `json`.
-        value_format: `json`, or `raw` for a table with the columns `key` and `value`.
+        value_format: `json`, `avro`, `protobuf`, or `raw` for a table with the columns `key` and
+            `value`.
         columns: The columns of the value; none for all.
         exclude: Columns that are left out of the value.
+        value_schema: The schema of values in Avro or Protobuf, as `klog.values.encode` takes it.
+        value_message: The full name of the Protobuf message; None for the first one.
+        registry: The schema registry, or its URL; None to write values without its prefix.
         starting_version: Where the copy starts if the topic has nothing of the table: `snapshot`,
             `earliest`, `latest` or a version.
         restart_at: Where the copy starts again, whatever the topic has; None to go on.
@@ -87,7 +97,8 @@ def run(
     """
     started = time.monotonic()
     key = (key,) if isinstance(key, str) else tuple(key)
-    row_format = make_row_format(key, key_format, value_format, columns, exclude)
+    schema = ValueSchema(value_schema, value_message, registry)
+    row_format = make_row_format(key, key_format, value_format, columns, exclude, schema)
     starting = parse_start("--starting-version", str(starting_version))
     restart = None if restart_at is None else parse_start("--restart-at", str(restart_at))
     _check_options(options)

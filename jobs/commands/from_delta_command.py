@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from klog.jobs.commands.to_delta_command import add_conf_option
@@ -70,10 +71,24 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--value-format",
-        choices=("json", "raw"),
+        choices=("json", "avro", "protobuf", "raw"),
         default="json",
-        help="json: an object of the columns; raw: the columns key, value, headers and timestamp "
-        "are the record, as to-delta writes them; default: %(default)s",
+        help="json: an object of the columns; avro, protobuf: a record of them; raw: the columns "
+        "key, value, headers and timestamp are the record, as to-delta writes them; default: "
+        "%(default)s",
+    )
+    parser.add_argument(
+        "--value-schema",
+        type=Path,
+        metavar="FILE",
+        help="the schema of the values: Avro's JSON, or a FileDescriptorSet or .proto file; "
+        "default: the latest one of the registry, for avro else one derived from the columns",
+    )
+    parser.add_argument("--value-message", metavar="NAME", help="the Protobuf message")
+    parser.add_argument(
+        "--schema-registry",
+        metavar="URL",
+        help="the schema registry, whose prefix the values get",
     )
     parser.add_argument(
         "--columns",
@@ -115,6 +130,9 @@ def _load() -> RunJob:
             value_format=args.value_format,
             columns=args.columns,
             exclude=args.exclude,
+            value_schema=args.value_schema,
+            value_message=args.value_message,
+            registry=args.schema_registry,
             starting_version=args.starting_version,
             restart_at=args.restart_at,
             options=dict(args.option),

@@ -23,6 +23,7 @@ from klog.jobs.copying_from_delta.encoded_rows import (
 )
 from klog.jobs.copying_from_delta.from_delta_report import SNAPSHOT, CopiedVersion
 from klog.jobs.copying_from_delta.gone_keys import with_gone_keys
+from klog.jobs.copying_from_delta.schema_values import SCHEMA_FORMATS
 from klog.jobs.copying_from_delta.start_version import Start, TableBounds, plan_start
 from klog.jobs.copying_from_delta.table_log import INSERT, TableLog
 from klog.jobs.copying_from_delta.topic_position import (
@@ -204,6 +205,10 @@ class TableCopy:
         from pyspark.sql import Observation
         from pyspark.sql import functions as sf
 
+        row_format = self._options.row_format
+        if row_format.value_format in SCHEMA_FORMATS:
+            schema, topic = row_format.value_schema, self._options.topic
+            records = schema.encode(records, row_format.value_format, topic)
         counts = Observation()
         observed = records.observe(
             counts,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from klog.errors import OptionError, nearest_name
+from klog.jobs.copying_from_delta.schema_values import SCHEMA_FORMATS, ValueSchema
 from klog.jobs.copying_from_delta.table_log import (
     DELETE,
     INSERT,
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 KEY_FORMATS = (STRING, JSON) = ("string", "json")
-VALUE_FORMATS = (JSON, RAW) = ("json", "raw")
+JSON, RAW = "json", "raw"
+VALUE_FORMATS = (JSON, RAW, *SCHEMA_FORMATS)
 KEY, VALUE = "key", "value"
+NO_SCHEMA = ValueSchema()
 RAW_COLUMNS = (KEY, VALUE, "headers", "timestamp")
 """The columns that `raw` keeps; those of them that the table has."""
 _RAW_ORDER = ("partition", "offset")
@@ -54,10 +57,11 @@ class RowFormat:
     Attributes:
         key: The columns of the key; none for records without keys.
         key_format: `string`, the text of one column; `json`, an object of all.
-        value_format: `json`, an object of the columns; `raw`, the columns `key`, `value`,
-            `headers` and `timestamp` unchanged.
+        value_format: `json`, an object of the columns; `avro` or `protobuf`, a record of them;
+            `raw`, the columns `key`, `value`, `headers` and `timestamp` unchanged.
         columns: The columns of the value; none for all.
         exclude: Columns that are left out of the value.
+        value_schema: The schema of values in Avro and Protobuf.
     """
 
     key: tuple[str, ...] = ()
@@ -65,6 +69,7 @@ class RowFormat:
     value_format: str = JSON
     columns: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    value_schema: ValueSchema = NO_SCHEMA
 
     def check_columns(self, columns: Sequence[str], known: Collection[str]) -> None:
         """Refuse a column that a version needs and does not have, or that no version has.
@@ -101,6 +106,7 @@ def make_row_format(
     value_format: str,
     columns: Sequence[str],
     exclude: Sequence[str],
+    value_schema: ValueSchema = NO_SCHEMA,
 ) -> RowFormat:
     """Return the format that the options of a job mean.
 
@@ -110,6 +116,7 @@ def make_row_format(
         value_format: The format of the value.
         columns: The columns of the value; none for all.
         exclude: Columns that are left out of the value.
+        value_schema: The schema of values in Avro and Protobuf.
 
     Raises:
         OptionError: Options are wrong, or do not go together.
@@ -118,6 +125,7 @@ def make_row_format(
         raise OptionError(
             f"--value-format: must be one of {', '.join(VALUE_FORMATS)}, got {value_format!r}"
         )
+    value_schema.check(value_format)
     if value_format == RAW:
         if key_format is not None or columns or exclude or tuple(key) not in ((), (KEY,)):
             raise OptionError(
@@ -133,7 +141,8 @@ def make_row_format(
         )
     if key_format == STRING and len(key) > 1:
         raise OptionError("--key-format string: takes one column. Use json for several")
-    return RowFormat(tuple(key), key_format, value_format, tuple(columns), tuple(exclude))
+    names = tuple(key), key_format, value_format, tuple(columns), tuple(exclude)
+    return RowFormat(*names, value_schema)
 
 
 def encode_rows(
@@ -148,7 +157,8 @@ def encode_rows(
 
     Returns:
         Columns `key`, `value`, in the format `raw` also `headers` and `timestamp` if the table has
-        them, and a column for `net_changes`. All but the key are null for a tombstone.
+        them, and a column for `net_changes`. All but the key are null for a tombstone. The value
+        is a struct if a schema is still to encode it.
 
     Raises:
         OptionError: A column is missing, or of a type that the format cannot take.
@@ -160,15 +170,17 @@ def encode_rows(
     if row_format.value_format == RAW:
         changes, records = _in_order(changes, names), _raw_records(names)
     else:
-        value = _json_of(row_format.value_columns(names))
+        columns = row_format.value_columns(names)
+        is_json = row_format.value_format == JSON
+        value = _json_of(columns) if is_json else _struct_of(columns)
         records = {KEY: _key_column(changes, row_format), VALUE: value}
     is_value = _column(CHANGE_TYPE).isin(INSERT, UPDATE_POSTIMAGE)
-    columns = [
+    record_columns = [
         (column if name == KEY else sf.when(is_value, column)).alias(name)
         for name, column in records.items()
     ]
     is_change = is_value | _column(CHANGE_TYPE).isin(DELETE, UPDATE_PREIMAGE)
-    return changes.where(is_change).select(*columns, is_value.alias(_IS_VALUE))
+    return changes.where(is_change).select(*record_columns, is_value.alias(_IS_VALUE))
 
 
 def without_changes(records: DataFrame) -> DataFrame:
@@ -210,8 +222,13 @@ def _column(name: str) -> Column:
 def _json_of(names: Sequence[str]) -> Column:
     from pyspark.sql import functions as sf
 
-    fields = [_column(name).alias(name) for name in names]
-    return sf.to_json(sf.struct(*fields), _JSON_OPTIONS)
+    return sf.to_json(_struct_of(names), _JSON_OPTIONS)
+
+
+def _struct_of(names: Sequence[str]) -> Column:
+    from pyspark.sql import functions as sf
+
+    return sf.struct(*(_column(name).alias(name) for name in names))
 
 
 def _key_column(changes: DataFrame, row_format: RowFormat) -> Column:

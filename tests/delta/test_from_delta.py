@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_type
 
 import klog
 from klog.connector.options.write_options import parse_write_options
@@ -23,6 +24,8 @@ from klog.jobs.shared.common_options import add_root_option
 from klog.jobs.shared.delta.delta_target import DeltaTarget
 from klog.jobs.shared.job_command import add_options
 from klog.logformat.batches.record_headers import HEADERS_TYPE
+from klog.values import decode
+from klog.values.avro_derived_schema import derived_avro_schema
 from tests.delta.changed_table import FEED, ChangedTable
 from tests.delta.copied_rows import TOPIC
 
@@ -168,6 +171,28 @@ def test_a_topic_that_is_created_again_starts_over(table: ChangedTable) -> None:
     assert table.versions(report) == [(2, 2, 0)]
     # A first snapshot leaves the records of others alone.
     assert table.last_values() == {**table.rows(), "9": {}}
+
+
+def test_values_in_avro(table: ChangedTable) -> None:
+    """The schema follows from the columns; a tombstone has no value."""
+    table.create("id bigint, d decimal(20, 2), t timestamp, x array<struct<y: string>>")
+    table.sql(
+        "insert into {t} values (1, 12345678901234567.89, timestamp'2024-05-06 07:08:09.123456', "
+        "array(struct('z'), null)), (2, null, null, null)"
+    )
+    table.sql("delete from {t} where id = 2")
+    rows = table.spark.table(table.name).collect()
+    table.copy(value_format="avro", starting_version="earliest")
+    topic = table.spark.read.format("klog").option("subscribe", TOPIC).load(table.root)
+    row_type = to_arrow_type(table.spark.table(table.name).schema, timezone="UTC")
+    schema = derived_avro_schema(row_type)
+    values = decode(topic, value="avro", value_schema=schema).orderBy("key", "offset").collect()
+    assert [row["value"] for row in values][:1] == [rows[0]]
+    assert [row["value"] is None for row in values] == [False, False, True]
+    with pytest.raises(OptionError, match="--value-format protobuf: needs --value-schema"):
+        table.copy(value_format="protobuf")
+    with pytest.raises(OptionError, match="need --value-format avro or protobuf"):
+        table.copy(registry="http://localhost:1")
 
 
 class DeletedTopic(TopicPosition):
