@@ -34,6 +34,7 @@ JOBS = [
 ]  # fmt: skip
 REQUIRED = {
     "export_log": ["--to", "x"],
+    "from_delta": ["--topic", "x", "--table", "x"],
     "import_files": ["--from", "x"],
     "import_log": ["--from", "x"],
     "to_delta": ["--topic", "x", "--table", "x"],
@@ -78,8 +79,8 @@ def test_a_job_that_has_been_loaded(tmp_path: Path) -> None:
 
 def test_all_jobs_are_tried() -> None:
     assert sorted(JOBS) == [
-        "adopt", "compact", "export_log", "import_files", "import_log", "merge", "repair", "retain",
-        "to_delta", "to_files", "vacuum", "verify",
+        "adopt", "compact", "export_log", "from_delta", "import_files", "import_log", "merge",
+        "repair", "retain", "to_delta", "to_files", "vacuum", "verify",
     ]  # fmt: skip
 
 

@@ -85,7 +85,8 @@ def test_help_lists_the_verbs(klog: Klog) -> None:
             "checkpoint",
         ),
         *("compact", "merge", "retain", "vacuum", "verify", "repair", "export-log"),
-        *("adopt", "import-log", "to-delta", "to-files", "import-files", "jobs", "jar"),
+        *("adopt", "import-log", "to-delta", "from-delta", "to-files", "import-files"),
+        *("jobs", "jar"),
         *("verifiable-producer", "verifiable-consumer", "dump"),
     ]
     assert klog("--version").out.decode() == f"klog {__version__}\n"

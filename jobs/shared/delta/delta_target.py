@@ -161,6 +161,22 @@ class DeltaTarget:
         """Return the rows that the table has now."""
         return self.table().toDF()
 
+    def rows_at(self, version: int) -> DataFrame:
+        """Return the rows that the table has at a version.
+
+        Args:
+            version: The version.
+        """
+        reader = self._spark.read.format("delta").option("versionAsOf", version)
+        return reader.table(self.name) if self._path is None else reader.load(self._path)
+
+    def location(self) -> str:
+        """Return the path or URL of the table, which exists."""
+        if self._path is not None:
+            return self._path
+        detail = self._spark.sql(f"DESCRIBE DETAIL {self.name}").collect()[0]
+        return str(detail["location"])
+
     def optimize(self, zorder_by: Sequence[str]) -> None:
         """Rewrite small files, and order rows by columns.
 
@@ -197,10 +213,7 @@ class DeltaTarget:
         """Return the newest version of the table."""
         jvm: Any = self._spark._jvm
         logs = jvm.org.apache.spark.sql.delta.DeltaLog
-        location = self._path
-        if location is None:
-            location = self._spark.sql(f"DESCRIBE DETAIL {self.name}").collect()[0]["location"]
-        log_and_snapshot = logs.forTableWithSnapshot(self._spark._jsparkSession, location)
+        log_and_snapshot = logs.forTableWithSnapshot(self._spark._jsparkSession, self.location())
         return TableSnapshot(self._spark, log_and_snapshot._2())
 
     def commits(self, last_version: int) -> Iterator[TableCommit]:

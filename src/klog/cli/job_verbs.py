@@ -9,6 +9,7 @@ from klog.jobs.commands import (
     adopt_command,
     compact_command,
     export_log_command,
+    from_delta_command,
     import_files_command,
     import_log_command,
     merge_command,
@@ -34,6 +35,7 @@ COMMANDS: tuple[Command, ...] = (
     adopt_command.COMMAND,
     import_log_command.COMMAND,
     to_delta_command.COMMAND,
+    from_delta_command.COMMAND,
     to_files_command.COMMAND,
     import_files_command.COMMAND,
 )

@@ -141,6 +141,7 @@ VERBS: dict[str, AddVerb] = {
     "adopt": _all_jobs,
     "import-log": _all_jobs,
     "to-delta": _all_jobs,
+    "from-delta": _all_jobs,
     "to-files": _all_jobs,
     "import-files": _all_jobs,
     "jobs": _job_files,

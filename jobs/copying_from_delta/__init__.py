@@ -1,0 +1,1 @@
+"""Copies of Delta tables in topics: what a version changed, and which version a topic is at."""

@@ -1,0 +1,245 @@
+"""Copy the versions of one table into a topic, one transaction for each.
+
+The rule: before each write the topic is asked where it is, so nothing that this process remembers
+decides. A version that another run writes at the same time is written once: klog takes the first
+and skips the second. A run that was killed at any step has either written its version or has not.
+
+Versions without changes need no commit. At the end of a round one commit without records says that
+they are done: else Delta might expire them, and the next run could not know that nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from klog.errors import CommitConflictError
+from klog.jobs.copying_from_delta.encoded_rows import (
+    RowFormat,
+    encode_rows,
+    net_changes,
+    without_changes,
+)
+from klog.jobs.copying_from_delta.from_delta_report import SNAPSHOT, CopiedVersion
+from klog.jobs.copying_from_delta.gone_keys import with_gone_keys
+from klog.jobs.copying_from_delta.schema_values import SCHEMA_FORMATS
+from klog.jobs.copying_from_delta.start_version import Start, TableBounds, plan_start
+from klog.jobs.copying_from_delta.table_log import INSERT, TableLog
+from klog.jobs.copying_from_delta.topic_position import (
+    Position,
+    TopicPosition,
+    transactional_id,
+)
+from klog.jobs.copying_from_delta.vacuumed_files import vacuumed_files
+from klog.jobs.copying_from_delta.version_actions import CHANGE_TYPE, TableVersion
+from klog.jobs.copying_from_delta.version_checks import check_reserved_columns, check_version
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOptions:
+    """What a copy is told.
+
+    Attributes:
+        root: The root, as the user has it.
+        topic: The topic.
+        row_format: How rows become records.
+        write_options: The options of the writes.
+        starting_version: Where a new copy starts.
+    """
+
+    root: str
+    topic: str
+    row_format: RowFormat
+    write_options: Mapping[str, str] = field(repr=False)
+    starting_version: str = "snapshot"
+
+
+@dataclass(slots=True)
+class Round:
+    """What one round did: it copies what the table has when the round begins."""
+
+    start_version: int | None = None
+    end_version: int | None = None
+    versions: list[CopiedVersion] = field(default_factory=list)
+    without_changes: int = 0
+    has_position: bool = False
+
+
+class TableCopy:
+    """The copy of one table in one topic."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: TableLog,
+        options: CopyOptions,
+        make_position: Callable[[str], TopicPosition],
+    ) -> None:
+        """Take the table, the options, and what returns the position in a table by its id."""
+        self._spark, self._table, self._options = spark, table, options
+        self._make_position = make_position
+
+    def copy(self, restart_at: str | None = None, *, dry_run: bool = False) -> Round:
+        """Copy what the table has now.
+
+        Args:
+            restart_at: Where the copy starts again; None if it goes on.
+            dry_run: Only plan.
+
+        Raises:
+            KlogError: A version cannot be copied; the message says why and what to do.
+        """
+        latest = self._table.refresh()
+        check_reserved_columns(self._table.metadata(), self._table.name)
+        position = self._make_position(self._table.metadata().table_id)
+        seen = position.load()
+        result = Round(seen.version, seen.version)
+        start = plan_start(seen, self._bounds(latest), self._options.starting_version, restart_at)
+        if dry_run:
+            done = self._plan_first_step(start, seen, result)
+        else:
+            done = self._do_first_step(start, seen, position, result)
+        for version in self._versions(-1 if done is None else done, latest):
+            if not version.has_changes:
+                result.without_changes += 1
+            elif dry_run:
+                self._check(version)
+                result.versions.append(CopiedVersion(version.version, version.operation))
+            elif not self._copy_version(version, position, result):
+                break
+            result.end_version = version.version
+        if not dry_run:
+            self._finish(position, result)
+        return result
+
+    def _bounds(self, latest: int) -> TableBounds:
+        table_id = self._table.metadata().table_id
+        return TableBounds(self._table.name, table_id, self._table.earliest_version, latest)
+
+    def _plan_first_step(self, start: Start, seen: Position, result: Round) -> int | None:
+        """Return the version after which a dry run goes on."""
+        if start.snapshot_version is not None:
+            result.versions.append(CopiedVersion(start.snapshot_version, SNAPSHOT))
+            result.end_version = start.snapshot_version
+            return start.snapshot_version
+        return seen.version if start.done_version is None else start.done_version
+
+    def _do_first_step(
+        self, start: Start, seen: Position, position: TopicPosition, result: Round
+    ) -> int | None:
+        """Return the version after which to go on; another run may have started in another way."""
+        if start.done_version is not None:
+            seen = position.advance(start.done_version, seen)
+        elif start.snapshot_version not in (None, seen.snapshot_version):
+            seen = position.fix_snapshot(start.snapshot_version, seen)
+        result.has_position = seen.version is not None
+        if seen.snapshot_version is None:
+            result.end_version = seen.version
+            return seen.version
+        self._copy_snapshot(seen.snapshot_version, position, seen, result)
+        result.has_position = True
+        result.end_version = seen.snapshot_version
+        return seen.snapshot_version
+
+    def _versions(self, done: int, latest: int) -> Iterator[TableVersion]:
+        if done < latest:
+            yield from self._table.versions(done + 1, latest)
+
+    def _copy_snapshot(
+        self, version: int, position: TopicPosition, seen: Position, result: Round
+    ) -> None:
+        from pyspark.sql import functions as sf
+
+        options = self._options
+        with vacuumed_files(self._table, version):
+            rows = self._table.rows_at(version).withColumn(CHANGE_TYPE, sf.lit(INSERT))
+            records = without_changes(self._encode(rows))
+            if options.row_format.key and seen.has_earlier_rows:
+                records = with_gone_keys(
+                    self._spark, records, options.root, options.topic, options.write_options
+                )
+            result.versions.append(self._write(records, version, SNAPSHOT, position, seen))
+
+    def _copy_version(self, version: TableVersion, position: TopicPosition, result: Round) -> bool:
+        """Copy a version; return whether to go on with the next one."""
+        self._check(version)
+        seen = position.load()
+        if seen.version is None and result.has_position:
+            raise CommitConflictError(
+                f"topic {self._options.topic} was deleted or created again while version "
+                f"{version.version} was read. Run the job again: it starts from the beginning"
+            )
+        if seen.snapshot_version is not None:
+            return False  # Another run starts the copy again.
+        if not seen.is_before(version.version):
+            return True  # Another run was first.
+        with vacuumed_files(self._table, version.version):
+            frames = [self._encode(rows) for rows in self._table.changes(version)]
+            records = _union(frames)
+            records = without_changes(records) if version.is_append else net_changes(records)
+            copied = self._write(records, version.version, version.operation, position, seen)
+        result.versions.append(copied)
+        result.has_position = True
+        return True
+
+    def _check(self, version: TableVersion) -> None:
+        has_key = bool(self._options.row_format.key)
+        check_version(version, self._table.metadata_of(version), self._table.name, has_key=has_key)
+
+    def _encode(self, rows: DataFrame) -> DataFrame:
+        return encode_rows(rows, self._options.row_format, self._table.metadata().columns)
+
+    def _write(
+        self,
+        records: DataFrame,
+        version: int,
+        operation: str,
+        position: TopicPosition,
+        seen: Position,
+    ) -> CopiedVersion:
+        """Write the records of a version in one commit, unless another run has."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as sf
+
+        row_format = self._options.row_format
+        if row_format.value_format in SCHEMA_FORMATS:
+            schema, topic = row_format.value_schema, self._options.topic
+            records = schema.encode(records, row_format.value_format, topic)
+        counts = Observation()
+        observed = records.observe(
+            counts,
+            sf.count(sf.lit(1)).alias("records"),
+            sf.count_if(sf.col("value").isNull()).alias("tombstones"),
+        )
+        options = {
+            **{name.lower(): text for name, text in self._options.write_options.items()},
+            "topic": self._options.topic,
+            "transactionalId": transactional_id(position.table_id),
+            "transactionVersion": str(version),
+        }
+        if not seen.is_new:  # A topic that is deleted meanwhile must not begin with this version.
+            options["createtopic"] = "false"
+        writer = observed.write.format("klog").options(**options).mode("append")
+        writer.save(self._options.root)
+        if position.load().is_before(version):  # A write without tasks commits nothing.
+            position.advance(version, seen)
+        number = counts.get
+        return CopiedVersion(version, operation, number["records"], number["tombstones"])
+
+    def _finish(self, position: TopicPosition, result: Round) -> None:
+        """Move the position to the last version, if that had no changes."""
+        seen = position.load()
+        end = result.end_version
+        if end is not None and seen.snapshot_version is None and seen.is_before(end):
+            position.advance(end, seen)
+
+
+def _union(frames: list[DataFrame]) -> DataFrame:
+    first, *later = frames
+    for frame in later:
+        first = first.unionByName(frame, allowMissingColumns=True)
+    return first

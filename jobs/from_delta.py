@@ -1,0 +1,171 @@
+"""Copy a Delta table into a topic, each of its versions once (docs/from-delta.md).
+
+The rule: one version of the table is one transaction of the topic, named by the table's id and
+numbered by the version. So a run that was killed, is repeated or has a second one at its side loses
+and doubles nothing, and no checkpoint is needed.
+"""
+
+from __future__ import annotations
+
+if __name__ == "__main__":
+    from klog.jobs.shared.script_start import start
+
+    start("from_delta")
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from klog.connector.options.write_options import parse_write_options
+from klog.errors import OptionError
+from klog.jobs.copying_from_delta.copy_table import CopyOptions, Round, TableCopy
+from klog.jobs.copying_from_delta.encoded_rows import JSON, make_row_format
+from klog.jobs.copying_from_delta.from_delta_report import CopiedVersion, FromDeltaReport
+from klog.jobs.copying_from_delta.schema_values import ValueSchema
+from klog.jobs.copying_from_delta.start_version import SNAPSHOT, parse_start
+from klog.jobs.copying_from_delta.table_log import TableLog
+from klog.jobs.copying_from_delta.topic_position import TopicPosition
+from klog.jobs.copying_from_delta.vacuumed_files import IGNORING_SETTINGS, check_settings
+from klog.jobs.shared.delta.delta_session import check_delta, delta_errors
+from klog.jobs.shared.delta.delta_target import DeltaTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from klog.values import Registry
+
+NO_OPTIONS: Mapping[str, str] = {}
+_OWN_OPTIONS = ("topic", "transactionalid", "transactionversion", "path")
+"""What the job decides for each write, in lower case."""
+_MAX_SHOWN_VERSIONS = 1000
+
+
+def run(
+    spark: SparkSession,
+    root: str,
+    topic: str,
+    table: str,
+    *,
+    key: str | Sequence[str] = (),
+    key_format: str | None = None,
+    value_format: str = JSON,
+    columns: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    value_schema: Any = None,
+    value_message: str | None = None,
+    registry: Registry | str | None = None,
+    starting_version: str | int = SNAPSHOT,
+    restart_at: str | int | None = None,
+    options: Mapping[str, str] = NO_OPTIONS,
+    continuous: bool = False,
+    interval_seconds: float = 60.0,
+    dry_run: bool = False,
+) -> FromDeltaReport:
+    """Copy what a table has now, or go on with what comes.
+
+    Args:
+        spark: A session with Delta, of a pair of versions that works (docs/from-delta.md).
+        root: The klog root. If it is missing, it is created.
+        topic: The topic. If it is missing, it is created.
+        table: The table: a path, a URL, or a name in a catalog.
+        key: The columns that identify a row; none for a table that only grows.
+        key_format: `string`, the text of one column, or `json`, an object; None for `string` with
+            one column, else `json`.
+        value_format: `json`, `avro`, `protobuf`, or `raw` for a table with the columns `key` and
+            `value`.
+        columns: The columns of the value; none for all.
+        exclude: Columns that are left out of the value.
+        value_schema: The schema of values in Avro or Protobuf, as `klog.values.encode` takes it.
+        value_message: The full name of the Protobuf message; None for the first one.
+        registry: The schema registry, or its URL; None to write values without its prefix.
+        starting_version: Where the copy starts if the topic has nothing of the table: `snapshot`,
+            `earliest`, `latest` or a version.
+        restart_at: Where the copy starts again, whatever the topic has; None to go on.
+        options: Options of a write, such as `numPartitions`, `compression.type` and `storage.*`.
+        continuous: Go on until the process is interrupted.
+        interval_seconds: The pause between two looks at a table that had nothing new.
+        dry_run: Only plan; write nothing.
+
+    Returns:
+        The versions that were copied, and their records.
+
+    Raises:
+        OptionError: An option is wrong, there is no such table, or the session has no Delta.
+        DataLossError: A version or its files are gone.
+        KlogError: A version cannot be copied, or Spark could not write it.
+    """
+    started = time.monotonic()
+    key = (key,) if isinstance(key, str) else tuple(key)
+    schema = ValueSchema(value_schema, value_message, registry)
+    row_format = make_row_format(key, key_format, value_format, columns, exclude, schema)
+    starting = parse_start("--starting-version", str(starting_version))
+    restart = None if restart_at is None else parse_start("--restart-at", str(restart_at))
+    _check_options(options)
+    check_delta(spark)
+    check_settings({name: spark.conf.get(name, "false") or "" for name in IGNORING_SETTINGS})
+    written = parse_write_options({**options, "path": root, "topic": topic})
+
+    def make_position(table_id: str) -> TopicPosition:
+        return TopicPosition(written, table_id)
+
+    report = _Rounds(root, topic, table, dry_run=dry_run)
+    with delta_errors(topic):
+        copy = TableCopy(
+            spark,
+            TableLog(spark, DeltaTarget(spark, table)),
+            CopyOptions(root, topic, row_format, options, starting),
+            make_position,
+        )
+        while True:
+            result = copy.copy(restart, dry_run=dry_run)
+            report.add(result)
+            if dry_run or not continuous:
+                return report.result(time.monotonic() - started)
+            restart = None
+            if not result.versions:
+                time.sleep(interval_seconds)
+
+
+class _Rounds:
+    """What was copied so far, in any number of rounds."""
+
+    def __init__(self, root: str, topic: str, table: str, *, dry_run: bool) -> None:
+        self._root, self._topic, self._table, self._dry_run = root, topic, table, dry_run
+        self._versions: deque[CopiedVersion] = deque(maxlen=_MAX_SHOWN_VERSIONS)
+        self._first: Round | None = None
+        self._end_version: int | None = None
+        self._copied = self._without_changes = self._records = self._tombstones = 0
+
+    def add(self, result: Round) -> None:
+        """Add a round."""
+        self._first = self._first or result
+        self._end_version = result.end_version
+        self._versions.extend(result.versions)
+        self._copied += len(result.versions)
+        self._without_changes += result.without_changes
+        self._records += sum(version.records or 0 for version in result.versions)
+        self._tombstones += sum(version.tombstones or 0 for version in result.versions)
+
+    def result(self, seconds: float) -> FromDeltaReport:
+        """Return the report."""
+        return FromDeltaReport(
+            self._root,
+            self._topic,
+            self._table,
+            self._dry_run,
+            None if self._first is None else self._first.start_version,
+            self._end_version,
+            tuple(self._versions),
+            self._copied,
+            self._without_changes,
+            self._records,
+            self._tombstones,
+            seconds,
+        )
+
+
+def _check_options(options: Mapping[str, str]) -> None:
+    for name in options:
+        if name.lower() in _OWN_OPTIONS:
+            raise OptionError(f"{name}: this job sets it by itself. Leave it out")

@@ -1,0 +1,277 @@
+"""`from-delta`: each change of a table is in the topic once, and its last values are the rows."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_type
+
+import klog
+from klog.connector.options.write_options import parse_write_options
+from klog.errors import CommitConflictError, KlogError, OptionError
+from klog.jobs import from_delta, to_delta
+from klog.jobs.commands.from_delta_command import COMMAND
+from klog.jobs.copying_from_delta.copy_table import CopyOptions, TableCopy
+from klog.jobs.copying_from_delta.encoded_rows import make_row_format
+from klog.jobs.copying_from_delta.table_log import TableLog
+from klog.jobs.copying_from_delta.topic_position import Position, TopicPosition
+from klog.jobs.shared.common_options import add_root_option
+from klog.jobs.shared.delta.delta_target import DeltaTarget
+from klog.jobs.shared.job_command import add_options
+from klog.logformat.batches.record_headers import HEADERS_TYPE
+from klog.values import decode
+from klog.values.avro_derived_schema import derived_avro_schema
+from tests.delta.changed_table import FEED, ChangedTable
+from tests.delta.copied_rows import TOPIC
+
+pytestmark = pytest.mark.delta
+
+
+@pytest.fixture
+def table(delta_spark: SparkSession, tmp_path: Path) -> ChangedTable:
+    return ChangedTable(delta_spark, str(tmp_path / "table"), str(tmp_path / "root"))
+
+
+def test_inserts_updates_and_deletes(table: ChangedTable) -> None:
+    """A snapshot first, then one commit for each version that changed rows, and none for others."""
+    table.create()
+    table.sql("insert into {t} values (1, 'a'), (2, 'b')")
+    report = table.copy()
+    assert table.versions(report) == [(1, 2, 0)]
+    assert report.start_version is None
+    assert report.end_version == 1
+    table.sql("update {t} set name = 'bb' where id = 2")
+    table.sql("delete from {t} where id = 1")
+    table.sql("insert into {t} values (3, null)")
+    table.sql("optimize {t}")
+    table.sql("update {t} set id = 4 where id = 3")
+    table.sql("alter table {t} set tblproperties ('a' = 'b')")
+    assert [v.operation for v in table.copy(dry_run=True).versions] == [
+        "UPDATE",
+        "DELETE",
+        "WRITE",
+        "UPDATE",
+    ]
+    report = table.copy()
+    assert table.versions(report) == [(2, 1, 0), (3, 1, 1), (4, 1, 0), (6, 2, 1)]
+    assert report.versions_without_changes == 2
+    assert (report.start_version, report.end_version) == (1, 7)
+    assert table.records() == [
+        ("1", {"id": 1, "name": "a"}),
+        ("1", None),
+        ("2", {"id": 2, "name": "b"}),
+        ("2", {"id": 2, "name": "bb"}),
+        ("3", {"id": 3, "name": None}),
+        ("3", None),
+        ("4", {"id": 4, "name": None}),
+    ]
+    assert table.last_values() == table.rows()
+    log = klog.open(table.root)
+    commits = len(log.history(TOPIC))
+    assert table.copy().versions == ()
+    assert len(log.history(TOPIC)) == commits
+
+
+def test_raw_round_trip(table: ChangedTable, tmp_path: Path) -> None:
+    """What `to-delta` has copied comes back: key, value, headers, timestamp, and the order."""
+    source = str(tmp_path / "source")
+    log = klog.open(source)
+    log.create_topic(TOPIC, partitions=2)
+    rows = pa.table(
+        {
+            "key": ["a", "b", None, "a", "c", "a"],
+            "value": ["1", None, "3", "4", "", "6"],
+            "headers": pa.array(
+                [None, [], [{"key": "h", "value": b"x"}], None, None, None], HEADERS_TYPE
+            ),
+            "timestamp": pa.array([1000, 2000, 3000, 4000, 5000, 6000], pa.timestamp("ms")),
+        }
+    )
+    log.append(TOPIC, rows)
+    to_delta.run(table.spark, source, TOPIC, table.path)
+    log.append(TOPIC, rows.slice(4))
+    to_delta.run(table.spark, source, TOPIC, table.path)
+    report = table.copy(
+        key=(), value_format="raw", starting_version="earliest", options={"numPartitions": "2"}
+    )
+    assert [version.records for version in report.versions] == [6, 2]
+    columns = ["partition", "key", "value", "headers", "timestamp"]
+    copies = [
+        klog.open(root).scan(TOPIC, columns=["offset", *columns]).read_all()
+        for root in (source, table.root)
+    ]
+    first, second = (
+        [
+            row
+            for row in copy.sort_by([("partition", "ascending"), ("offset", "ascending")])
+            .select(columns)
+            .to_pylist()
+            if row["key"] is not None  # The partition of a record without a key is any.
+        ]
+        for copy in copies
+    )
+    assert first == second
+    assert len(first) == 7
+
+
+def test_two_runs_and_a_writer_at_once(table: ChangedTable) -> None:
+    """Each version is one commit, whichever run writes it, and a run ends where it began to end."""
+    table.create().sql("insert into {t} values (0, 'v')")
+    stop = threading.Event()
+    errors: list[Exception] = []
+
+    def write() -> None:
+        for number in range(1, 7):
+            table.sql(f"insert into {{t}} values ({number}, 'v')")
+            table.sql(f"update {{t}} set name = concat(name, '{number}') where id < {number}")
+        stop.set()
+
+    def copy() -> None:
+        # This makes the session the thread's active one: otherwise Spark finds no Python format.
+        table.spark.createDataFrame([(0,)], "nothing int")
+        try:
+            while not stop.is_set():
+                table.copy()
+        except Exception as exc:  # noqa: BLE001 - the test raises it
+            errors.append(exc)
+
+    threads = [threading.Thread(target=target) for target in (write, copy, copy)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    table.copy()
+    assert table.last_values() == table.rows()
+    commits = klog.open(table.root).history(TOPIC)
+    written = [
+        commit.actions.writer_transaction.batch_id
+        for commit in commits
+        if commit.actions.add and commit.actions.writer_transaction is not None
+    ]
+    first, last = min(written), max(written)
+    assert written == list(range(last, first - 1, -1))
+    assert last == 13
+
+
+def test_a_topic_that_is_created_again_starts_over(table: ChangedTable) -> None:
+    table.create().sql("insert into {t} values (1, 'a')")
+    table.copy()
+    log = klog.open(table.root)
+    log.delete_topic(TOPIC)
+    log.create_topic(TOPIC)
+    log.append(TOPIC, pa.table({"key": ["9"], "value": ["{}"]}))
+    table.sql("insert into {t} values (2, 'b')")
+    report = table.copy(options={})
+    assert table.versions(report) == [(2, 2, 0)]
+    # A first snapshot leaves the records of others alone.
+    assert table.last_values() == {**table.rows(), "9": {}}
+
+
+def test_values_in_avro(table: ChangedTable) -> None:
+    """The schema follows from the columns; a tombstone has no value."""
+    table.create("id bigint, d decimal(20, 2), t timestamp, x array<struct<y: string>>")
+    table.sql(
+        "insert into {t} values (1, 12345678901234567.89, timestamp'2024-05-06 07:08:09.123456', "
+        "array(struct('z'), null)), (2, null, null, null)"
+    )
+    table.sql("delete from {t} where id = 2")
+    rows = table.spark.table(table.name).collect()
+    table.copy(value_format="avro", starting_version="earliest")
+    topic = table.spark.read.format("klog").option("subscribe", TOPIC).load(table.root)
+    row_type = to_arrow_type(table.spark.table(table.name).schema, timezone="UTC")
+    schema = derived_avro_schema(row_type)
+    values = decode(topic, value="avro", value_schema=schema).orderBy("key", "offset").collect()
+    assert [row["value"] for row in values][:1] == [rows[0]]
+    assert [row["value"] is None for row in values] == [False, False, True]
+    with pytest.raises(OptionError, match="--value-format protobuf: needs --value-schema"):
+        table.copy(value_format="protobuf")
+    with pytest.raises(OptionError, match="need --value-format avro or protobuf"):
+        table.copy(registry="http://localhost:1")
+
+
+class DeletedTopic(TopicPosition):
+    """A position whose topic is deleted when it is loads for the fourth time."""
+
+    loads = 0
+
+    def load(self) -> Position:
+        self.loads += 1
+        if self.loads == 4:
+            klog.open(self._options.path).delete_topic(TOPIC)
+        return super().load()
+
+
+def test_a_topic_that_is_deleted_during_a_run(table: ChangedTable) -> None:
+    """The next version does not begin a new topic, which would miss the earlier ones."""
+    table.create().sql("insert into {t} values (1, 'a')")
+    table.sql("insert into {t} values (2, 'b')")
+    written = parse_write_options({"path": table.root, "topic": TOPIC})
+    row_format = make_row_format(["id"], None, "json", [], [])
+    copy = TableCopy(
+        table.spark,
+        TableLog(table.spark, DeltaTarget(table.spark, table.path)),
+        CopyOptions(table.root, TOPIC, row_format, {}, "earliest"),
+        lambda table_id: DeletedTopic(written, table_id),
+    )
+    with pytest.raises(CommitConflictError, match="was deleted or created again while version 2"):
+        copy.copy()
+    table.copy()
+    assert table.last_values() == table.rows()
+
+
+def test_a_table_by_its_name(table: ChangedTable, delta_spark: SparkSession) -> None:
+    """A snapshot of a table in the catalog, and a table that was dropped and created again."""
+    name, properties = "default.named", f"tblproperties ('{FEED}' = 'true')"
+    for value, restart in (("a", None), ("b", "snapshot")):
+        delta_spark.sql(
+            f"create table {name} using delta {properties} as select 1L id, '{value}' v"
+        )
+        if restart:
+            with pytest.raises(KlogError, match="dropped or replaced and created again"):
+                from_delta.run(delta_spark, table.root, TOPIC, name, key="id")
+        from_delta.run(delta_spark, table.root, TOPIC, name, key="id", restart_at=restart)
+        delta_spark.sql(f"delete from {name}")
+        from_delta.run(delta_spark, table.root, TOPIC, name, key="id")
+        delta_spark.sql(f"drop table {name}")
+    assert [value and value["v"] for _, value in table.records()] == ["a", None, "b", None]
+
+
+def test_the_command(table: ChangedTable) -> None:
+    """The options of the verb are those of `run`; a table that is missing is a plain error."""
+    table.create().sql("insert into {t} values (1, 'a')")
+    parser = argparse.ArgumentParser()
+    add_root_option(parser, "", repeatable=False)
+    add_options(parser, COMMAND)
+    words = ["--root", table.root, "--topic", TOPIC, "--table", table.path, "--key", "id"]
+    run_job = COMMAND.load()
+    report = run_job(table.spark, parser.parse_args([*words, "-o", "numPartitions=2"]))
+    assert report.as_json() == {
+        "root": table.root,
+        "topic": TOPIC,
+        "table": table.path,
+        "dryRun": False,
+        "startVersion": None,
+        "endVersion": 1,
+        "versions": [{"version": 1, "operation": "SNAPSHOT", "records": 1, "tombstones": 0}],
+        "copiedVersions": 1,
+        "versionsWithoutChanges": 0,
+        "records": 1,
+        "tombstones": 0,
+        "seconds": report.as_json()["seconds"],
+    }
+    first, last = report.lines()
+    assert first == "Version: 1\tOperation: SNAPSHOT\tRecords: 1\tTombstones: 0"
+    assert last.startswith(f"Topic: {TOPIC}\tTable: {table.path}\tEndVersion: 1\tVersions: 1\t")
+    words[5] = f"{table.path}-missing"
+    with pytest.raises(OptionError, match="there is no such Delta table"):
+        run_job(table.spark, parser.parse_args(words))
+    with pytest.raises(argparse.ArgumentError, match="must be one topic"):
+        run_job(table.spark, parser.parse_args([*words, "--topic", "a,b"]))
+    with pytest.raises(OptionError, match="transactionalId: this job sets it by itself"):
+        run_job(table.spark, parser.parse_args([*words, "-o", "transactionalId=x"]))

@@ -1,0 +1,55 @@
+"""A table and its topic on a real S3 server: Delta by Hadoop's `s3a://`, klog by `s3://`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import klog
+from klog.connector.embedded import Log
+from tests.delta.copied_rows import TOPIC, append, numbered
+from tests.delta.copy_process import CopyProcess
+from tests.delta.from_delta_process import FromDeltaProcess
+from tests.delta.test_on_s3 import s3a_settings
+from tests.spark_faults.drivers import Fault
+from tests.support.store_servers import BUCKET, S3Server
+
+pytestmark = [pytest.mark.delta, pytest.mark.stores, pytest.mark.slow, pytest.mark.full]
+
+
+def records(log: Log) -> list[tuple[Any, ...]]:
+    """Return the records of a topic, in order for each key."""
+    columns = ["partition", "offset", "key", "value", "timestamp"]
+    rows = log.scan(TOPIC, columns=columns).read_all().to_pylist()
+    rows.sort(key=lambda row: (row["key"], row["partition"], row["offset"]))
+    return [(row["key"], row["value"], row["timestamp"]) for row in rows]
+
+
+def test_a_table_and_its_topic_on_s3(s3_server: S3Server, tmp_path: Path) -> None:
+    """A topic becomes a table, and the table a topic; a run is killed after its first version."""
+    prefix = f"{BUCKET}/{tmp_path.name}"
+    options = s3_server.options()
+    storage = {name.removeprefix("storage."): text for name, text in options.items()}
+    source = klog.open(f"s3://{prefix}/source", **storage)
+    source.create_topic(TOPIC, partitions=2)
+    words = ["--topic", TOPIC, "--table", f"s3a://{prefix}/table"]
+    for name, text in options.items():
+        words += ["--option", f"{name}={text}"]
+    settings = s3a_settings(s3_server)
+    for start in (0, 100):
+        append(source, numbered(start, start + 100))
+        arguments = ["--root", f"s3://{prefix}/source", *words]
+        with CopyProcess(tmp_path / f"to-{start}", arguments, **settings) as filling:
+            assert filling.report()["rowsInserted"] == 100
+    words += ["--root", f"s3://{prefix}/copy", "--value-format", "raw"]
+    words += ["--starting-version", "earliest", "--option", "numPartitions=2"]
+    landed = Fault("landed", "park", "put done", {"topic": TOPIC, "version": 0})
+    with FromDeltaProcess(tmp_path / "killed", words, [landed], settings) as process:
+        process.wait_for("landed")
+    with FromDeltaProcess(tmp_path / "last", words, settings=settings) as process:
+        report = process.report()
+    assert report["startVersion"] == 1
+    assert (report["records"], report["copiedVersions"]) == (100, 1)
+    assert records(klog.open(f"s3://{prefix}/copy", **storage)) == records(source)

@@ -1,0 +1,177 @@
+"""`from-delta` and what happens to a table: appends, new schemas, RESTORE, REPLACE, VACUUM."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import klog
+from klog.errors import DataLossError, KlogError, OptionError
+from tests.delta.changed_table import FEED, ChangedTable
+from tests.delta.copied_rows import TOPIC
+
+pytestmark = pytest.mark.delta
+
+
+@pytest.fixture
+def table(delta_spark: SparkSession, tmp_path: Path) -> ChangedTable:
+    return ChangedTable(delta_spark, str(tmp_path / "table"), str(tmp_path / "root"))
+
+
+def test_a_table_that_only_grows_needs_no_feed(table: ChangedTable) -> None:
+    """Its versions are read from the start; one that deletes is an error with the way on."""
+    table.create(**{FEED.replace(".", "_"): "false"})
+    table.sql("insert into {t} values (1, 'a'), (2, 'b')")
+    table.sql("insert into {t} values (3, 'c')")
+    report = table.copy(starting_version="earliest", key=())
+    assert table.versions(report) == [(1, 2, 0), (2, 1, 0)]
+    assert sorted(value["id"] for _, value in table.records()) == [1, 2, 3]
+    assert {key for key, _ in table.records()} == {None}
+    table.sql("insert into {t} values (4, 'd')")
+    table.sql("delete from {t} where id = 1")
+    with pytest.raises(KlogError, match=r"version 4 \(DELETE\) changes or removes rows, and the"):
+        table.copy()
+    assert len(table.records()) == 4  # The version before it is there.
+    with pytest.raises(KlogError, match="--restart-at 5, which leaves out this version"):
+        table.copy(dry_run=True)
+    table.sql(f"alter table {{t}} set tblproperties ({FEED} = true)")
+    report = table.copy(restart_at=5)
+    assert (report.versions, report.end_version) == ((), 5)
+    table.sql("delete from {t} where id = 2")
+    with pytest.raises(OptionError, match=r"version 6 .* which needs --key"):
+        table.copy(key=())
+    assert table.versions(table.copy()) == [(6, 1, 1)]
+
+
+def test_schema_changes(table: ChangedTable) -> None:
+    """A version has the schema of its time: columns that are added, renamed, widened, dropped."""
+    table.create(
+        "id bigint, name string, d decimal(5, 2)",
+        delta_columnMapping_mode="name",
+        delta_enableTypeWidening="true",
+        delta_enableDeletionVectors="true",
+    )
+    table.sql("insert into {t} values (1, 'a', 1.5), (2, 'b', 2.5)")
+    table.sql("alter table {t} add column more struct<x: array<int>>")
+    table.sql("insert into {t} values (3, 'c', 3.5, struct(array(1, null)))")
+    table.sql("alter table {t} rename column name to label")
+    table.sql("update {t} set label = 'aa' where id = 1")
+    table.sql("alter table {t} alter column d type decimal(20, 2)")
+    table.sql("insert into {t} values (4, 'd', 123456789012345.67, null)")
+    table.sql("alter table {t} drop column more")
+    table.sql("delete from {t} where id = 2")
+    report = table.copy(starting_version=0)
+    assert table.versions(report) == [(1, 2, 0), (3, 1, 0), (5, 1, 0), (7, 1, 0), (9, 1, 1)]
+    assert table.records() == [
+        ("1", {"id": 1, "name": "a", "d": 1.5}),
+        ("1", {"id": 1, "label": "aa", "d": 1.5, "more": None}),
+        ("2", {"id": 2, "name": "b", "d": 2.5}),
+        ("2", None),
+        ("3", {"id": 3, "name": "c", "d": 3.5, "more": {"x": [1, None]}}),
+        ("4", {"id": 4, "label": "d", "d": 123456789012345.67, "more": None}),
+    ]
+    # RESTORE to a narrower type: rows that go are read with the schema that they had.
+    table.sql("restore table {t} to version as of 1")
+    assert table.versions(table.copy()) == [(10, 4, 2)]
+    assert table.last_values() == table.rows()
+    table.sql("insert overwrite {t} values (1, 'x', 9), (5, 'y', 8)")
+    assert table.versions(table.copy()) == [(11, 3, 1)]
+    assert table.last_values() == table.rows()
+    table.sql("truncate table {t}")
+    table.copy()
+    assert table.last_values() == {}
+
+
+def test_replaced_table(table: ChangedTable) -> None:
+    """REPLACE gives a table another id; a copy that starts again has tombstones for old keys."""
+    table.create().sql("insert into {t} values (1, 'a'), (2, 'b')")
+    table.copy()
+    table.sql(
+        f"create or replace table {{t}} using delta tblproperties ({FEED} = true) "
+        "as select 2L id, true as flag"
+    )
+    with pytest.raises(KlogError, match="dropped or replaced and created again"):
+        table.copy()
+    report = table.copy(restart_at="snapshot")
+    assert table.versions(report) == [(2, 2, 1)]
+    assert table.last_values() == table.rows() == {"2": {"id": 2, "flag": True}}
+    table.sql("insert into {t} values (3, false)")
+    assert table.versions(table.copy()) == [(3, 1, 0)]
+    with pytest.raises(OptionError, match=r"the topic has version 3 .* only go up"):
+        table.copy(restart_at="snapshot")
+
+
+def test_lost_versions_and_files(table: ChangedTable) -> None:
+    """Expired commits, deleted files and an older copy of the table are errors with the way on."""
+    table.create(delta_checkpointInterval="5")
+    table.sql("insert into {t} values (1, 'a'), (2, 'b'), (3, 'c')")
+    table.copy()
+    table.sql("update {t} set name = 'x' where id = 1")
+    for file in (Path(table.path) / "_change_data").iterdir():
+        file.unlink()
+    with pytest.raises(DataLossError, match=r"files of version 2 are gone: VACUUM .*--restart-at"):
+        table.copy()
+    table.sql("delete from {t} where id = 2")
+    assert table.versions(table.copy(restart_at="snapshot")) == [(3, 3, 1)]
+    assert table.last_values() == table.rows()
+    for _ in range(2):
+        table.sql("update {t} set name = concat(name, '+') where id = 3")
+    table.sql("delete from {t} where id = 1")
+    for version in range(5):  # As Delta does, which has the rows of version 5 in a checkpoint.
+        (Path(table.path) / "_delta_log" / f"{version:020d}.json").unlink()
+    with pytest.raises(DataLossError, match=r"version 4 is gone: .* 5 is the earliest version"):
+        table.copy()
+    assert table.versions(table.copy(restart_at=5)) == [(5, 1, 0), (6, 1, 1)]
+    assert table.last_values() == table.rows()
+    kept = Path(table.path).with_name("kept")
+    shutil.copytree(table.path, kept)
+    table.sql("insert into {t} values (9, 'z')")
+    assert table.versions(table.copy()) == [(7, 1, 0)]
+    shutil.rmtree(table.path)
+    kept.rename(table.path)
+    jvm: Any = table.spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    with pytest.raises(DataLossError, match="is at version 6, and the topic has version 7"):
+        table.copy()
+
+
+def test_types_as_json(table: ChangedTable) -> None:
+    """No digit, microsecond, zone or null is lost."""
+    table.create(
+        "id timestamp, a decimal(38, 2), b timestamp_ntz, c date, d binary, e double, "
+        "f map<string, array<struct<x: int, y: string>>>, `g.h` float, i boolean, j variant"
+    )
+    table.sql(
+        "insert into {t} values (timestamp'2024-05-06 07:08:09.123456+02:00', "
+        "123456789012345678901234567890123456.78, timestamp_ntz'1969-12-31 23:59:59.000001', "
+        "date'0001-01-01', X'00ff', double('NaN'), map('k', array(struct(1, null))), 1.5, true, "
+        "parse_json('[1, {\"a\": null}]'))"
+    )
+    table.copy(exclude=["i"])
+    (record,) = klog.open(table.root).scan(TOPIC).read_all().to_pylist()
+    assert record["key"] == b"2024-05-06T05:08:09.123456Z"
+    assert record["value"].decode() == (
+        '{"id":"2024-05-06T05:08:09.123456Z","a":123456789012345678901234567890123456.78,'
+        '"b":"1969-12-31T23:59:59.000001","c":"0001-01-01","d":"AP8=","e":"NaN",'
+        '"f":{"k":[{"x":1,"y":null}]},"g.h":1.5,"j":[1,{"a":null}]}'
+    )
+    table.sql("insert into {t} select * from {t}")
+    with pytest.raises(OptionError, match="--exclude: the table has no column gh; did you mean"):
+        table.copy(exclude=["gh"])
+
+
+def test_keys_of_several_columns(table: ChangedTable) -> None:
+    table.create("id bigint, name string, x int", delta_columnMapping_mode="name")
+    table.sql("insert into {t} values (1, 'a', 7)")
+    table.sql("delete from {t}")
+    table.copy(key=["name", "id"], columns=["x"], starting_version="earliest")
+    rows = klog.open(table.root).scan(TOPIC).read_all().to_pylist()
+    assert [(json.loads(row["key"]), row["value"]) for row in rows] == [
+        ({"name": "a", "id": 1}, b'{"x":7}'),
+        ({"name": "a", "id": 1}, None),
+    ]
