@@ -42,8 +42,8 @@ ON_DELTA = "delta"
 """Tests on Delta tables: their session has other jars than the one of the tests on Spark."""
 ON_CLUSTERS = "((spark and slow) or package)"
 """Tests that start drivers and executors of their own, and kill them; installed wheels and zips."""
-ON_KAFKA = "kafka and not spark and not package and not stores"
-ON_STORES = "stores and not spark and not package"
+ON_KAFKA = "kafka and not spark and not delta and not package and not stores"
+ON_STORES = "stores and not spark and not delta and not package"
 
 TEST: Sequence[Lane] = (
     [("pytest", f"{ON_SPARK} and not full")],
