@@ -19,12 +19,14 @@ from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import IntegerSerializer
 
-import klog
+from klog import open as klog_open
 from klog.values.kafka_serdes import ARROW_TYPES, KafkaSerde
 from tests.corpus.clients import Client
+from tests.support.apicurio_server import Apicurio
 from tests.support.kafka_classes import SERIALIZATION, java_errors, java_process
 from tests.support.klog_command import Klog
 from tests.support.schema_registry import running_registry
+from tests.support.waiting import wait_until
 from tests.values.make_vectors import (
     JSON_ORDER,
     JSON_SCHEMA,
@@ -38,11 +40,13 @@ from tests.values.test_protobuf_values import RICH, rich_order
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from klog.connector.embedded import Log
     from tests.support.kafka_broker import Broker
 
 pytestmark = pytest.mark.kafka
 
 COUNT = 200
+WAIT_SECONDS = 60
 JAVA: dict[str, tuple[str, list[Any]]] = {
     "short": ("Short", [0, -1, 2**15 - 1]),
     "integer": ("Integer", [0, -1, 258, -(2**31)]),
@@ -70,41 +74,58 @@ def produce(broker: Broker, topic: str, serializer: Any, rows: list[Any]) -> Non
     assert producer.flush(60) == 0
 
 
-def test_what_serializing_producers_wrote(broker: Broker, klog_root: Path, klog: Klog) -> None:
-    topics = ["values.avro", "values.json", "values.protobuf"]
+@pytest.fixture(params=["of-the-tests", "apicurio"])
+def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """Return the name and the URL of a running registry: of the tests, and a real one."""
+    if request.param == "apicurio":
+        with Apicurio(tmp_path / "apicurio") as server:
+            yield request.param, server.url
+    else:
+        with running_registry() as running:
+            yield request.param, running.url
+
+
+def test_what_serializing_producers_wrote(
+    broker: Broker, klog_root: Path, klog: Klog, registry: tuple[str, str]
+) -> None:
+    name, url = registry
     broker_client = Client(broker)
-    for topic in topics:
-        broker_client.create(topic, "values for klog to decode")
-    with running_registry() as registry:
-        client = SchemaRegistryClient({"url": registry.url})
-        first, second = (
-            AvroSerializer(client, json.dumps(ORDER_V1)),
-            AvroSerializer(client, json.dumps(ORDER_V2)),
-        )
-        orders = [{**ORDER, "id": number, "either": number} for number in range(COUNT)]
-        produce(broker, "values.avro", first, orders)
-        produce(broker, "values.avro", second, [{**ORDER, "channel": "app"}, None])
-        produce(
-            broker, "values.json", JSONSerializer(json.dumps(JSON_SCHEMA), client), [JSON_ORDER]
-        )
-        classes = shop_messages()
-        serializer = ProtobufSerializer(classes["Order"], client, {"use.deprecated.format": False})
-        produce(broker, "values.protobuf", serializer, [rich_order(classes), classes["Order"]()])
-        client.close()
-        decoded_topics(klog_root, registry.url)
-        result = klog(
-            "consume", "--root", str(klog_root), "--topic", "values.avro", "-o", "-2", "--json",
-            "-s", "key=integer", "-s", "value=avro", "-r", registry.url,
-        )  # fmt: skip
-        lines = [json.loads(line) for line in result.out.splitlines()]
-        assert [line["key"] for line in lines] == [0, 1]
-        assert (lines[0]["value"]["channel"], lines[1]["value"]) == ("app", None)
+    for kind in ("avro", "json", "protobuf"):
+        broker_client.create(f"{kind}.{name}", "values for klog to decode")
+    client = SchemaRegistryClient({"url": url})
+    first, second = (
+        AvroSerializer(client, json.dumps(ORDER_V1)),
+        AvroSerializer(client, json.dumps(ORDER_V2)),
+    )
+    orders = [{**ORDER, "id": number, "either": number} for number in range(COUNT)]
+    produce(broker, f"avro.{name}", first, orders)
+    produce(broker, f"avro.{name}", second, [{**ORDER, "channel": "app"}, None])
+    json_serializer = JSONSerializer(json.dumps(JSON_SCHEMA), client)
+    produce(broker, f"json.{name}", json_serializer, [JSON_ORDER])
+    classes = shop_messages()
+    serializer = ProtobufSerializer(classes["Order"], client, {"use.deprecated.format": False})
+    produce(broker, f"protobuf.{name}", serializer, [rich_order(classes), classes["Order"]()])
+    client.close()
+    log = klog_open(klog_root)
+    counts = {f"avro.{name}": COUNT + 2, f"json.{name}": 1, f"protobuf.{name}": 2}
+    wait_until(
+        lambda: all(log.offsets(topic) == {0: count} for topic, count in counts.items()),
+        "the broker's files say that the records are committed",
+        WAIT_SECONDS,
+    )
+    decoded_topics(log, name, url)
+    result = klog(
+        "consume", "--root", str(klog_root), "--topic", f"avro.{name}", "-o", "-2", "--json",
+        "-s", "key=integer", "-s", "value=avro", "-r", url,
+    )  # fmt: skip
+    lines = [json.loads(line) for line in result.out.splitlines()]
+    assert [line["key"] for line in lines] == [0, 1]
+    assert (lines[0]["value"]["channel"], lines[1]["value"]) == ("app", None)
 
 
-def decoded_topics(root: Path, url: str) -> None:
+def decoded_topics(log: Log, name: str, url: str) -> None:
     """Compare what klog decodes of the broker's directory with what was produced."""
-    log = klog.open(root)
-    rows = log.scan("values.avro", key="integer", value="avro", registry=url).read_all()
+    rows = log.scan(f"avro.{name}", key="integer", value="avro", registry=url).read_all()
     assert rows["key"].to_pylist() == [*range(COUNT), 0, 1]
     values = rows["value"].to_pylist()
     same = {**ORDER, "counts": [("x", 2**40)]}
@@ -115,10 +136,10 @@ def decoded_topics(root: Path, url: str) -> None:
     assert values[COUNT:] == [
         {**same, "channel": "app", "either": {"member0": None, "member1": "s"}}, None
     ]  # fmt: skip
-    rows = log.scan("values.json", value="json", registry=url).read_all()
+    rows = log.scan(f"json.{name}", value="json", registry=url).read_all()
     assert rows["value"].to_pylist() == [JSON_ORDER]
     rows = log.scan(
-        "values.protobuf", value="protobuf", value_message="shop.Order", registry=url
+        f"protobuf.{name}", value="protobuf", value_message="shop.Order", registry=url
     ).read_all()
     assert rows["value"].to_pylist()[0] == RICH
     assert rows["value"].to_pylist()[1]["id"] == 0
