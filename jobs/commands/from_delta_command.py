@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any
 from klog.jobs.commands.to_delta_command import add_conf_option
 from klog.jobs.shared.argument_values import duration_ms, name_and_value
 from klog.jobs.shared.job_command import Command, Report, RunJob
+from klog.jobs.shared.value_options import (
+    CREDENTIALS_HELP,
+    add_registry_options,
+    credentials_environment,
+    parse_registry,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,11 +91,7 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
         "default: the latest one of the registry, for avro else one derived from the columns",
     )
     parser.add_argument("--value-message", metavar="NAME", help="the Protobuf message")
-    parser.add_argument(
-        "--schema-registry",
-        metavar="URL",
-        help="the schema registry, whose prefix the values get",
-    )
+    add_registry_options(parser)
     parser.add_argument(
         "--columns",
         action="extend",
@@ -132,7 +134,7 @@ def _load() -> RunJob:
             exclude=args.exclude,
             value_schema=args.value_schema,
             value_message=args.value_message,
-            registry=args.schema_registry,
+            registry=parse_registry(args, credentials_environment()),
             starting_version=args.starting_version,
             restart_at=args.restart_at,
             options=dict(args.option),
@@ -161,10 +163,12 @@ def _session(builder: Any) -> Any:
 COMMAND = Command(
     "from-delta",
     "copy a Delta table into a topic, each version once",
-    """\
+    f"""\
 One version of the table is one transaction of the topic, so no checkpoint is needed, and a run that
 is killed or repeated loses and doubles nothing. It starts Spark in this process, with Delta from
-Maven Central; on a cluster use spark-submit. docs/from-delta.md says more.""",
+Maven Central; on a cluster use spark-submit. docs/from-delta.md says more.
+
+{CREDENTIALS_HELP}""",
     _add_options,
     _load,
     configure=_session,

@@ -43,15 +43,7 @@ def add_value_options(parser: argparse.ArgumentParser) -> None:
         metavar="[SIDE=]FORMAT",
         help="decode keys, values or both; see below",
     )
-    parser.add_argument(
-        "-r",
-        "--schema-registry",
-        metavar="URL",
-        help="the schema registry, whose prefix the values have",
-    )
-    parser.add_argument(
-        "--schema-registry-config", metavar="FILE", help="its URL and credentials; see below"
-    )
+    add_registry_options(parser)
     for side in SIDES:
         parser.add_argument(
             f"--{side}-schema",
@@ -61,6 +53,23 @@ def add_value_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{side}-message", metavar="NAME", help=f"the Protobuf message of the {side}"
         )
+
+
+def add_registry_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a schema registry; their values go to `parse_registry`.
+
+    Args:
+        parser: The parser of the verb.
+    """
+    parser.add_argument(
+        "-r",
+        "--schema-registry",
+        metavar="URL",
+        help="the schema registry, whose prefix the values have",
+    )
+    parser.add_argument(
+        "--schema-registry-config", metavar="FILE", help="its URL and credentials; see below"
+    )
 
 
 def value_arguments(args: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -79,7 +88,7 @@ def value_arguments(args: argparse.Namespace, environment: Mapping[str, str]) ->
             if side in formats:
                 raise OptionError(f"-s: the {side} has two formats. Give one")
             formats[side] = name
-    registry = _registry(args, environment)
+    registry = parse_registry(args, environment)
     arguments: dict[str, Any] = dict(formats)
     for side in SIDES:
         schema, message = getattr(args, f"{side}_schema"), getattr(args, f"{side}_message")
@@ -101,7 +110,16 @@ def credentials_environment() -> Mapping[str, str]:
     return {name: os.environ[name] for name in _PROPERTY_OF_VARIABLE if name in os.environ}
 
 
-def _registry(args: argparse.Namespace, environment: Mapping[str, str]) -> Any:
+def parse_registry(args: argparse.Namespace, environment: Mapping[str, str]) -> Any:
+    """Return the `klog.values.Registry` that the options describe; None if there is none.
+
+    Args:
+        args: The parsed options.
+        environment: Has the credentials, if the options name no file with them.
+
+    Raises:
+        OptionError: The registry is not one, or its file cannot be read.
+    """
     if args.schema_registry is None and args.schema_registry_config is None:
         return None
     from klog.values.registry_settings import Registry
