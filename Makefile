@@ -133,6 +133,7 @@ bench-tiny: jar ## The same at a tiny size, so that they cannot rot
 bench-tiny-all: bench-tiny ## Also those that start a broker or many processes
 	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny --only compact-many --only less --only imports --only first-query
 	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny --only lookups --only streams --only values
+	$(WITH_JAVA) $(BIN)/python -m benchmarks --tiny --only delta --codecs lz4
 
 smoke-min: $(MIN_READY) ## Read and write with the lowest versions that pyproject.toml allows
 	$(WITH_JAVA) PYSPARK_PYTHON=$(CURDIR)/$(MIN)/bin/python \

@@ -12,6 +12,7 @@ if __name__ == "__main__":
 
     start("import_files")
 
+import os
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -85,8 +86,8 @@ def run(
     check_import_options(by_lower)
     storage = parse_storage_options(options)
     location = absolute_root(source).rstrip("/")
-    transactional_id = by_lower.get(_ID) or f"import-files:{without_passwords(location)}"
     store, path = log_store_for(location, storage)
+    transactional_id = by_lower.get(_ID) or f"import-files:{_identity(path)}"
     klog_root = open_klog_root(root, storage, "create one with `klog topics create`")
     job = FilesImport(
         spark,
@@ -106,6 +107,15 @@ def run(
         files, changed = job.run()
     seconds = time.monotonic() - started
     return ImportFilesReport(root, topic, source, dry_run, tuple(files), changed, seconds)
+
+
+def _identity(path: str) -> str:
+    """Return the one name of a source, however the user has spelled it.
+
+    Args:
+        path: The path as its store has it: `s3a://` is `s3://`, and `file:` is gone.
+    """
+    return without_passwords(path if "://" in path else os.path.realpath(path))
 
 
 def _segment_options(options: Mapping[str, str]) -> dict[str, str]:

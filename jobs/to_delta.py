@@ -116,7 +116,7 @@ def run(
 
     def copy_of(name: str) -> TopicCopy:
         target = target_of(name)
-        writer = BatchWriter(spark, target, mode, merge_schema=merge_schema)
+        writer = BatchWriter(target.name, mode, merge_schema=merge_schema)
         return TopicCopy(spark, name, reader, target, rows, writer, dead_letters, random_uuid)
 
     def copy(name: str) -> CopyResult:

@@ -1,8 +1,9 @@
 """Write one batch into a Delta table: all of its records, or the last one of each key.
 
 The rule: a batch is one commit. Its note and its transaction travel with it, so there is no moment
-at which the rows are there and the offsets are not. A batch that another run has written is no
-error: Delta skips it, or refuses it with a conflict, and the job looks again.
+at which the rows are there and the offsets are not. A MERGE takes them from settings of its
+session, so it has a session of its own: others of the driver never see them. A batch that another
+run has written is no error: Delta skips it, or refuses it with a conflict, and the job asks again.
 
 *Append* adds every record. *Upsert* merges by key. Within a batch the last record of a key counts:
 of one partition the one with the largest offset; a key that has moved to another partition, because
@@ -12,8 +13,6 @@ record, and a batch that is merged again changes nothing. A tombstone deletes th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from klog.jobs.copying_to_delta.commit_note import CommitNote
@@ -35,36 +34,64 @@ _NO_KEY = (
 class BatchWriter:
     """Writes batches into one table."""
 
-    def __init__(
-        self, spark: SparkSession, target: DeltaTarget, mode: str, *, merge_schema: bool
-    ) -> None:
+    def __init__(self, table: str, mode: str, *, merge_schema: bool) -> None:
         """Take the table, `append` or `upsert`, and whether new columns are added to it."""
-        self._spark, self._target = spark, target
-        self._mode, self._merge_schema = mode, merge_schema
+        self._table, self.mode, self._merge_schema = table, mode, merge_schema
 
-    def write(self, rows: DataFrame, note: CommitNote, transaction: DeltaTransaction) -> None:
+    def session(self, spark: SparkSession) -> SparkSession:
+        """Return the session in which a batch has to be read and written.
+
+        Args:
+            spark: The session of the job.
+        """
+        if self.mode == APPEND:
+            return spark
+        return type(spark)(spark.sparkContext, spark._jsparkSession.cloneSession())
+
+    def write(
+        self,
+        spark: SparkSession,
+        rows: DataFrame,
+        note: CommitNote,
+        transaction: DeltaTransaction,
+    ) -> None:
         """Write the rows of a batch in one commit, unless another run has.
 
         Args:
-            rows: The rows.
+            spark: What `session` returned.
+            rows: The rows, of this session.
             note: What the commit says about itself.
             transaction: The transaction that it is.
         """
-        if self._mode == APPEND:
-            self._append(rows, note, transaction)
+        target = DeltaTarget(spark, self._table)
+        if self.mode == APPEND:
+            self._append(target, rows, note, transaction)
         else:
-            self._merge(rows, note, transaction)
+            self._merge(spark, target, rows, note, transaction)
 
-    def _append(self, rows: DataFrame, note: CommitNote, transaction: DeltaTransaction) -> None:
+    def _append(
+        self,
+        target: DeltaTarget,
+        rows: DataFrame,
+        note: CommitNote,
+        transaction: DeltaTransaction,
+    ) -> None:
         options = {
             "txnAppId": transaction.application_id,
             "txnVersion": str(transaction.version),
             "userMetadata": note.to_text(),
             "mergeSchema": str(self._merge_schema).lower(),
         }
-        self._target.append(rows.write.options(**options))
+        target.append(rows.write.options(**options))
 
-    def _merge(self, rows: DataFrame, note: CommitNote, transaction: DeltaTransaction) -> None:
+    def _merge(
+        self,
+        spark: SparkSession,
+        target: DeltaTarget,
+        rows: DataFrame,
+        note: CommitNote,
+        transaction: DeltaTransaction,
+    ) -> None:
         from pyspark.sql import functions as sf
 
         changes = last_of_each_key(with_keys(rows))
@@ -73,22 +100,19 @@ class BatchWriter:
         if "value_error" in rows.columns:
             is_tombstone &= sf.col("change.value_error").isNull()
         merge = (
-            self._target.table()
+            target.table()
             .alias("row")
             .merge(changes.alias("change"), "row.topic = change.topic AND row.key = change.key")
             .whenMatchedDelete(is_newer & is_tombstone)
             .whenMatchedUpdateAll(is_newer)
             .whenNotMatchedInsertAll(~is_tombstone)
         )
-        settings = {
-            _APPLICATION: transaction.application_id,
-            _VERSION: str(transaction.version),
-            _NOTE: note.to_text(),
-        }
         if self._merge_schema:
             merge = merge.withSchemaEvolution()
-        with _session_settings(self._spark, settings):
-            merge.execute()
+        spark.conf.set(_APPLICATION, transaction.application_id)
+        spark.conf.set(_VERSION, str(transaction.version))
+        spark.conf.set(_NOTE, note.to_text())
+        merge.execute()
 
 
 def last_of_each_key(rows: DataFrame) -> DataFrame:
@@ -135,19 +159,3 @@ def _is_newer(change: str, row: str) -> Column:
             > sf.struct(of(row, "timestamp"), of(row, "partition"))
         )
     )
-
-
-@contextmanager
-def _session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set settings that MERGE has no options for, and then set them back."""
-    before = dict(spark.conf.getAll)
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name in settings:
-            if name in before:
-                spark.conf.set(name, before[name])
-            else:
-                spark.conf.unset(name)

@@ -5,8 +5,9 @@ the commit has copied that is sure; for the others it is as of `baseVersion`, th
 table on which the batch was planned. The form is a contract (docs/tables.md): a later klog reads
 what an earlier one has written, and a note of a later format is an error.
 
-    {"klog": {"format": 1, "job": "to-delta", "batch": "6f1c...", "topic": "orders",
-              "baseVersion": 7, "topics": {"orders": {"orders": {"0": 200}, "#ids": {...}}}}}
+    {"klog": {"format": 1, "job": "to-delta", "mode": "append", "batch": "6f1c...",
+              "tableId": "d8c1...", "baseVersion": 7, "topic": "orders",
+              "topics": {"orders": {"orders": {"0": 200}, "#ids": {...}}}}}
 """
 
 from __future__ import annotations
@@ -29,12 +30,16 @@ class CommitNote:
 
     Attributes:
         batch: A random id, by which a job knows its own commit.
+        mode: `append` or `upsert`.
+        table_id: The id of the table on which the batch was planned.
         topic: The topic that the commit has copied.
         base_version: The version of the table on which the batch was planned.
         topics: By topic, where the table is in it.
     """
 
     batch: str
+    mode: str
+    table_id: str
     topic: str
     base_version: int
     topics: Mapping[str, StreamOffsets]
@@ -44,7 +49,9 @@ class CommitNote:
         note = {
             "format": FORMAT,
             "job": JOB,
+            "mode": self.mode,
             "batch": self.batch,
+            "tableId": self.table_id,
             "topic": self.topic,
             "baseVersion": self.base_version,
             "topics": {topic: offsets.to_json() for topic, offsets in sorted(self.topics.items())},
@@ -77,6 +84,13 @@ def parse_commit_note(text: str | None, table: str, version: int) -> CommitNote 
         topics = {
             topic: StreamOffsets.from_json(offsets) for topic, offsets in note["topics"].items()
         }
-        return CommitNote(note["batch"], note["topic"], note["baseVersion"], topics)
+        return CommitNote(
+            note["batch"],
+            note["mode"],
+            note["tableId"],
+            note["topic"],
+            note["baseVersion"],
+            topics,
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None  # Text of another writer that happens to look like it.

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from klog.connector.source.stream_offsets import StreamOffsets
+from klog.errors import OptionError
 from klog.jobs.copying_to_delta.noted_offsets import NotedOffsets, find_noted_offsets
 from klog.jobs.copying_to_delta.row_offsets import find_row_offsets
 from klog.jobs.shared.delta.delta_target import DeltaTarget, TableSnapshot
@@ -54,20 +55,28 @@ class CopiedTopics:
         return DeltaTransaction(application_id, max(last, sum(batch.starts.values())) + 1)
 
 
-def find_copied_topics(target: DeltaTarget, topics: Sequence[str]) -> CopiedTopics:
+def find_copied_topics(target: DeltaTarget, topics: Sequence[str], mode: str) -> CopiedTopics:
     """Return where a table is in its topics.
 
     Args:
         target: The table, which exists.
         topics: The topics that are asked for; others are there if a note has them.
+        mode: How the topics are copied, `append` or `upsert`.
 
     Raises:
+        OptionError: The table was filled in another mode.
         KlogError: Rows are at a wrong place, which the message names.
     """
     snapshot = target.snapshot()
-    noted = find_noted_offsets(target.commits(snapshot.version), target.name)
+    commits = target.commits(snapshot.version)
+    noted = find_noted_offsets(commits, target.name, snapshot.table_id)
+    if noted.mode not in ("", mode):
+        raise OptionError(
+            f"--mode {mode}: table {target.name} was filled by --mode {noted.mode}. Use that, or "
+            "another table"
+        )
     copied = {topic: CopiedOffsets(offsets) for topic, offsets in noted.topics.items()}
-    missing = [topic for topic in topics if topic not in copied]
+    missing = [topic for topic in {*topics, *noted.lower_bounds} if topic not in copied]
     if missing and not noted.are_all_rows_noted:
         rows = find_row_offsets(target, snapshot, missing)
         copied |= _by_rows(missing, noted, rows)

@@ -72,7 +72,7 @@ class TopicCopy:
     def plan(self) -> CopyResult:
         """Return what would be copied now."""
         copied = self._copied_offsets(self._find_copied())
-        batch = self._reader.next_batch(self._topic, copied)
+        batch = self._reader.next_batch(self._topic, copied, is_limited=False)
         return CopyResult(self._partitions(batch.starts, batch.end), CopiedRows())
 
     def copy(self, options: TableOptions) -> CopyResult:
@@ -93,7 +93,7 @@ class TopicCopy:
             batch = self._reader.next_batch(self._topic, self._copied_offsets(copied), until)
             if starts is None:
                 starts = batch.starts
-            if copied is not None and batch.is_empty:
+            if batch.is_empty and self._is_anchored(copied):
                 return CopyResult(self._partitions(starts, batch.end), rows)
             try:
                 if copied is None:
@@ -112,11 +112,18 @@ class TopicCopy:
                     raise
                 back_off(conflicts)
 
+    def _is_anchored(self, copied: CopiedTopics | None) -> bool:
+        """Return whether the next run starts at the same offsets without a commit of this one."""
+        if copied is None:
+            return self._rows.needs_a_sample
+        known = copied.topics.get(self._topic)
+        return known is not None and known.has_all_partitions
+
     def _find_copied(self) -> CopiedTopics | None:
         """Return where the table is; None if there is no table."""
         if not self._target.exists():
             return None
-        return find_copied_topics(self._target, [self._topic])
+        return find_copied_topics(self._target, [self._topic], self._writer.mode)
 
     def _copied_offsets(self, copied: CopiedTopics | None) -> CopiedOffsets | None:
         return None if copied is None else copied.topics.get(self._topic)
@@ -128,15 +135,22 @@ class TopicCopy:
 
     def _write(self, batch: TopicBatch, copied: CopiedTopics) -> CopiedRows | None:
         """Write a batch; return what its commit did, None if another run was first."""
-        base_version = copied.snapshot.version
         topics = {topic: known.offsets for topic, known in copied.topics.items()}
         topics[self._topic] = replace(batch.end, batch_start={})
-        note = CommitNote(self._make_id(), self._topic, base_version, topics)
-        batch_rows = self._rows.of(self._spark, batch, self._target.rows().schema)
+        note = CommitNote(
+            self._make_id(),
+            self._writer.mode,
+            copied.snapshot.table_id,
+            self._topic,
+            copied.snapshot.version,
+            topics,
+        )
+        spark = self._writer.session(self._spark)
+        batch_rows = self._rows.of(spark, batch, self._target.rows().schema)
         with conflicts_of_delta(self._target.name):
             if self._dead_letters is not None and batch_rows.dead_letters is not None:
                 self._dead_letters.write(batch, batch_rows.dead_letters)
-            self._writer.write(batch_rows.rows, note, copied.transaction(batch))
+            self._writer.write(spark, batch_rows.rows, note, copied.transaction(batch))
         return self._written(note)
 
     def _written(self, note: CommitNote) -> CopiedRows | None:
@@ -145,10 +159,10 @@ class TopicCopy:
         Raises:
             KlogError: A RESTORE came between, so that its rows are at a wrong place.
         """
-        name = self._target.name
-        commits = self._target.commits(self._target.snapshot().version)
+        name, snapshot = self._target.name, self._target.snapshot()
+        commits = self._target.commits(snapshot.version)
         later = list(takewhile(lambda commit: commit.version > note.base_version, commits))
-        find_noted_offsets(later, name)
+        find_noted_offsets(later, name, snapshot.table_id)
         for commit in later:
             written = parse_commit_note(commit.user_metadata, name, commit.version)
             if written is not None and written.batch == note.batch:

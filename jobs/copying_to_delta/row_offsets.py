@@ -79,7 +79,7 @@ def find_row_offsets(
         return {}
     next_offsets, undecided = decide_by_statistics(_file_bounds(snapshot))
     if undecided:
-        rows = target.rows().where(_may_be_larger(undecided, next_offsets))
+        rows = target.rows_at(snapshot.version).where(_may_be_larger(undecided, next_offsets))
         for name, next_offset in _next_offsets_of_rows(rows, topics):
             next_offsets[name] = max(next_offset, next_offsets.get(name, 0))
     return {name: offset for name, offset in next_offsets.items() if name.topic in topics}

@@ -13,13 +13,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from klog.errors import OptionError, SchemaError
-from klog.jobs.shared.topic_batches import NOT_READ_OPTIONS, TopicBatch
+from klog.jobs.shared.topic_batches import TopicBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+_RECORD = (
+    "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary, "
+    "headers array<struct<key: string, value: binary>>"
+)
 FAIL, NULL, DEAD_LETTERS = ON_ERROR = ("fail", "null", "dead-letters")
 _SIDES = ("key", "value")
 _RAW = {side: f"raw_{side}" for side in _SIDES}
@@ -72,6 +76,11 @@ class TableRows:
     options: Mapping[str, str] = field(repr=False)
     values: DecodedValues = field(default_factory=DecodedValues)
 
+    @property
+    def needs_a_sample(self) -> bool:
+        """Return whether only records say which columns a new table gets."""
+        return any(self._is_inferred(side) for side in _SIDES)
+
     def of(
         self, spark: SparkSession, batch: TopicBatch, table_schema: StructType | None
     ) -> BatchRows:
@@ -92,12 +101,9 @@ class TableRows:
         return self._decoded(records, batch.topic, table_schema)
 
     def _read(self, spark: SparkSession, batch: TopicBatch) -> DataFrame:
-        options = {
-            name: text
-            for name, text in self.options.items()
-            if name.lower() not in NOT_READ_OPTIONS
-        }
-        reader = spark.read.format("klog").options(**options).options(**batch.read_options())
+        if batch.is_empty:
+            return spark.createDataFrame([], _RECORD)
+        reader = spark.read.format("klog").options(**batch.read_options(self.options))
         return reader.option("includeHeaders", "true").load(self.root).select(*COLUMNS)
 
     def _decoded(
@@ -129,14 +135,18 @@ class TableRows:
         self, records: DataFrame, table_schema: StructType | None
     ) -> dict[str, DataType]:
         """Return the types of keys and values in JSON for which there is no schema."""
-        arguments = self.values.arguments
         return {
             f"{side}_schema": self._json_schema(records, side, table_schema)
             for side in _SIDES
-            if arguments.get(side) == "json"
-            and arguments.get(f"{side}_schema") is None
-            and arguments.get("registry") is None
+            if self._is_inferred(side)
         }
+
+    def _is_inferred(self, side: str) -> bool:
+        arguments = self.values.arguments
+        has_schema = arguments.get(f"{side}_schema") is not None
+        return (
+            arguments.get(side) == "json" and not has_schema and arguments.get("registry") is None
+        )
 
     def _json_schema(
         self, records: DataFrame, side: str, table_schema: StructType | None

@@ -1,11 +1,13 @@
 """The paths of the files of a topic, below the directory of the topic.
 
-    date=2026-11-28/hour=14/orders+0+00000000000000000100-6f1c0a9b4d3e2f10.parquet
+    date=2026-11-28/hour=14/part-0-00000000000000000100-6f1c0a9b4d3e2f10.parquet
 
-The rule: a path follows from the plan and the hour (`partition_by`) alone: topic, partition, first
-offset of the planned range, id of the plan. So a repeated run writes under the same names, whatever
-the log has lost meanwhile, and two plans never share a name. Folders are Hive's: `date=` and
-`hour=` are columns to Spark, DuckDB and Arrow. A time that no date of theirs has is Hive's null.
+The rule: a path follows from the plan and the hour (`partition_by`) alone: partition, first offset
+of the planned range, id of the plan. It does not have the topic, which may be as long as a name can
+be, or begin with `_`, which hides a file from plain readers; the folder and each row have it. So a
+repeated run writes under the same names, whatever the log has lost meanwhile, and two plans never
+share a name. Folders are Hive's: `date=` and `hour=` are columns to Spark, DuckDB and Arrow. A time
+that no date of theirs has is Hive's null.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _HOURS = 24
 _NO_TIME = np.iinfo(np.int64).min
 """The bucket of times that no date has."""
 _NAME = re.compile(
-    r"(?P<topic>[^/+]+)\+(?P<partition>\d{1,10})\+(?P<offset>\d{20})-(?P<plan>[0-9a-f]{16})\.parquet"
+    r"part-(?P<partition>\d{1,10})-(?P<offset>\d{20})-(?P<plan>[0-9a-f]{16})\.parquet"
 )
 
 
@@ -37,7 +39,6 @@ _NAME = re.compile(
 class FileName:
     """What the name of a file says."""
 
-    topic: str
     partition: int
     start_offset: int
     plan_id: str
@@ -81,9 +82,7 @@ def file_path(plan: FilePlan, file_range: FileRange, bucket: int) -> str:
         file_range: The range of the plan that the file has records of.
         bucket: Their bucket, as `buckets_of` returns it.
     """
-    name = (
-        f"{plan.topic}+{file_range.partition}+{file_range.start_offset:020d}-{plan.plan_id}.parquet"
-    )
+    name = f"part-{file_range.partition}-{file_range.start_offset:020d}-{plan.plan_id}.parquet"
     return f"{_folder(plan.partition_by, bucket)}{name}"
 
 
@@ -96,7 +95,7 @@ def parse_file_name(name: str) -> FileName | None:
     match = _NAME.fullmatch(name)
     if match is None:
         return None
-    return FileName(match["topic"], int(match["partition"]), int(match["offset"]), match["plan"])
+    return FileName(int(match["partition"]), int(match["offset"]), match["plan"])
 
 
 def _folder(partition_by: str, bucket: int) -> str:

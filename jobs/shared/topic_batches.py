@@ -17,6 +17,7 @@ from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
 from klog.connector.options.consumer_strategy import ConsumerStrategy, Subscribe
 from klog.connector.options.read_options import ReadOptions, parse_read_options
+from klog.connector.options.storage_options import STORAGE_PREFIX
 from klog.connector.snapshot import Logs, Root
 from klog.connector.source.data_loss import DataLoss, find_loss, raise_or_warn
 from klog.connector.source.load_plan import ResolvedRange
@@ -27,10 +28,16 @@ from klog.connector.source.stream_losses import find_new_partition_loss
 from klog.connector.source.stream_offsets import StreamOffsets, offsets_to_json
 from klog.connector.source.subscription import subscribed_partitions
 from klog.connector.system_clock import now_ms
+from klog.errors import OptionError
 from klog.logformat.topic_partition import TopicPartition
 
-NOT_READ_OPTIONS = ("maxoffsetspertrigger", "maxbytespertrigger", "startingoffsets")
-"""What a copy decides for each batch by itself, in lower case as Spark has options."""
+_BATCH_OPTIONS = frozenset(
+    {"isolationlevel", "kafka.isolation.level", "failondataloss", "engine", "minpartitions"}
+    | {"maxrecordsperpartition", "maxbytesperpartition"}
+)
+"""Options of the stream that the read of a batch has too, in lower case as Spark has options."""
+_STARTS = frozenset({"startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp"})
+_UNUSED = frozenset({"minoffsetspertrigger", "maxtriggerdelay"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +88,21 @@ class TopicBatch:
             if self.starts[name] < end:
                 yield name, self.starts[name], end
 
-    def read_options(self) -> dict[str, str]:
-        """Return the options of the read that has just these records."""
+    def read_options(self, options: Mapping[str, str]) -> dict[str, str]:
+        """Return the options of the read that has just these records.
+
+        Args:
+            options: The options of the copy; only those that a read of offsets may have are used.
+        """
+        kept = {
+            name: text
+            for name, text in options.items()
+            if name.lower() in _BATCH_OPTIONS or name.lower().startswith(STORAGE_PREFIX)
+        }
         starts = {name: start for name, start, _ in self.ranges()}
         ends = {name: end for name, _, end in self.ranges()}
         partitions = {self.topic: sorted(name.partition for name in starts)}
-        return {
+        return kept | {
             "assign": json.dumps(partitions),
             "startingOffsets": json.dumps(offsets_to_json(starts)),
             "endingOffsets": json.dumps(offsets_to_json(ends)),
@@ -105,7 +121,11 @@ class TopicReader:
             remedy: What an error about data loss tells the user to do.
         """
         self._paths, self._remedy = paths, remedy
-        self._options = {"startingOffsets": "earliest", **options}
+        names = {name.lower() for name in options}
+        for name in sorted(names & _UNUSED):
+            raise OptionError(f"{name}: a copy waits for nothing. Leave it out")
+        earliest = {} if names & _STARTS else {"startingOffsets": "earliest"}
+        self._options = {**earliest, **options}
         self._root: Root | None = None
 
     def topics(self, strategy: ConsumerStrategy) -> list[str]:
@@ -130,15 +150,20 @@ class TopicReader:
         """
         options = self.options_of(topic)
 
-        def look() -> LogEnds:
+        def ends() -> LogEnds:
             snapshot = self._open_root().snapshot()
             logs = snapshot.open(subscribed_partitions(options.consumer_strategy, snapshot))
             return LogEnds(StreamOffsets.from_logs(latest_offsets(logs, options), logs), logs)
 
-        return retry_stale_listing(look)
+        return retry_stale_listing(ends)
 
     def next_batch(
-        self, topic: str, copied: CopiedOffsets | None, until: StreamOffsets | None = None
+        self,
+        topic: str,
+        copied: CopiedOffsets | None,
+        until: StreamOffsets | None = None,
+        *,
+        is_limited: bool = True,
     ) -> TopicBatch:
         """Return what to copy next.
 
@@ -146,6 +171,7 @@ class TopicReader:
             topic: The name of the topic.
             copied: Where the target is; None if it has nothing of the topic.
             until: The offsets after which nothing is copied; None for no such end.
+            is_limited: Whether the limits of a trigger count.
 
         Raises:
             DataLossError: Records that the target has not copied are gone.
@@ -159,9 +185,10 @@ class TopicReader:
             end = latest.after(copied.offsets)
             starts = self._starts(topic, copied, latest, end)
             end = replace(end, batch_start={})
-        limits = RateLimiter(options.trigger_limits, now_ms)
         ends = _not_after(end.next_offsets, until, starts)
-        ends = limits.end_offsets(starts, ends, latest.logs)
+        if is_limited:
+            limits = RateLimiter(options.trigger_limits, now_ms)
+            ends = limits.end_offsets(starts, ends, latest.logs)
         return TopicBatch(topic, starts, replace(end, next_offsets=ends))
 
     def options_of(self, topic: str) -> ReadOptions:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from klog.connector.system_clock import now_ms
 from klog.errors import DataLossError, OptionError
 from klog.jobs.to_delta import run
 from tests.delta.copied_rows import (
@@ -48,11 +50,66 @@ def test_runs_go_on_where_the_table_is(
     assert {part.partition: part.end_offset for part in limited.partitions} == latest
 
 
+@pytest.mark.parametrize("option", ["startingTimestamp", "startingOffsetsByTimestamp"])
+def test_a_start_by_time_counts_for_the_first_batch_alone(
+    delta_spark: SparkSession, tmp_path: Path, option: str
+) -> None:
+    root, table = str(tmp_path / "root"), str(tmp_path / "table")
+    log = new_log(root, 1)
+    append(log, numbered(0, 5))
+    time.sleep(0.01)
+    start_ms = now_ms()
+    append(log, numbered(5, 30))
+    start = (
+        str(start_ms) if option == "startingTimestamp" else f'{{"{TOPIC}": {{"0": {start_ms}}}}}'
+    )
+    options = {option: start, "maxOffsetsPerTrigger": "10"}
+    for end in (30, 40):
+        run(delta_spark, root, TOPIC, table, options=options)
+        offsets = [row["offset"] for row in rows_of_table(delta_spark, table)]
+        assert offsets == [*range(5, end)]
+        append(log, numbered(30, 40))
+
+
+def test_a_start_at_the_end_is_kept(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """The first run commits where it starts, although it has nothing to copy."""
+    root, table = str(tmp_path / "root"), str(tmp_path / "table")
+    log = new_log(root, 2)
+    append(log, numbered(0, 10))
+    options = {"startingOffsets": "latest"}
+    assert run(delta_spark, root, TOPIC, table, options=options).rows.inserted == 0
+    append(log, numbered(10, 30))
+    for _ in range(2):
+        run(delta_spark, root, TOPIC, table, options=options)
+        assert len(rows_of_table(delta_spark, table)) == 20
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+def test_a_topic_without_records(delta_spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    """Its retention deletes records between two runs: that they are gone is noticed."""
+    root, table = str(tmp_path / "root"), str(tmp_path / "table")
+    log = new_log(root, 1)
+    run(delta_spark, root, TOPIC, table, mode=mode)
+    append(log, numbered(0, 20))
+    _delete_records(root, 10)
+    with pytest.raises(DataLossError, match=r"orders-0: offsets 0 to 9 were deleted"):
+        run(delta_spark, root, TOPIC, table, mode=mode)
+
+
+def test_a_table_of_another_mode(delta_spark: SparkSession, tmp_path: Path) -> None:
+    root, table = str(tmp_path / "root"), str(tmp_path / "table")
+    append(new_log(root, 1), numbered(0, 10))
+    run(delta_spark, root, TOPIC, table, mode="upsert")
+    with pytest.raises(OptionError, match=r"--mode append: table .* was filled by --mode upsert"):
+        run(delta_spark, root, TOPIC, table)
+
+
 def test_a_dry_run_says_what_would_be_copied(delta_spark: SparkSession, tmp_path: Path) -> None:
     root, table = str(tmp_path / "root"), str(tmp_path / "table")
     log = new_log(root, 1)
     append(log, numbered(0, 30))
-    report = run(delta_spark, root, TOPIC, table, dry_run=True)
+    limits = {"maxOffsetsPerTrigger": "10"}
+    report = run(delta_spark, root, TOPIC, table, options=limits, dry_run=True)
     assert [(part.start_offset, part.end_offset) for part in report.partitions] == [(0, 30)]
     assert not Path(table).exists()
     assert "WouldCopyOffsets: 30" in "\n".join(report.lines())
@@ -169,6 +226,7 @@ def test_a_topic_that_was_created_again(delta_spark: SparkSession, tmp_path: Pat
         ({"topic": "order"}, "orders"),
         ({"topic_pattern": "*", "topic": None}, "--topic-pattern: not a regular expression"),
         ({"options": {"startingOfsets": "latest"}}, "startingOffsets"),
+        ({"options": {"minOffsetsPerTrigger": "5"}}, "minoffsetspertrigger: a copy waits"),
     ],
 )
 def test_wrong_arguments(
@@ -188,9 +246,11 @@ def test_the_note_of_a_commit_is_a_contract(delta_spark: SparkSession, tmp_path:
     run(delta_spark, root, TOPIC, table)
     rows = delta_spark.sql(f"DESCRIBE HISTORY delta.`{table}`").collect()
     note = json.loads(rows[0]["userMetadata"])["klog"]
-    assert (note["format"], note["job"], note["topic"], note["baseVersion"]) == (
-        *(1, "to-delta", TOPIC, 0),
-    )
+    names = ("format", "job", "mode", "topic", "baseVersion")
+    assert [note[name] for name in names] == [1, "to-delta", "append", TOPIC, 0]
+    detail = delta_spark.sql(f"DESCRIBE DETAIL delta.`{table}`").first()
+    assert detail is not None
+    assert note["tableId"] == detail["id"]
     latest = {str(partition): offset for partition, offset in log.offsets(TOPIC).items()}
     assert note["topics"][TOPIC][TOPIC] == latest
     assert note["topics"][TOPIC]["#ids"] == {TOPIC: log.describe(TOPIC).topic_id}

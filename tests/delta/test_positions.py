@@ -100,11 +100,13 @@ def test_a_restore_to_before_the_first_batch(copy: Copy) -> None:
 def test_a_restore_while_a_batch_is_on_its_way(copy: Copy) -> None:
     """Rows that were planned on what was taken back are found, and the error says what to do."""
     target = DeltaTarget(copy.spark, copy.table)
-    copied = find_copied_topics(target, [TOPIC])
+    copied = find_copied_topics(target, [TOPIC], "append")
     from klog.jobs.copying_to_delta.commit_note import CommitNote
 
     topics = {topic: known.offsets for topic, known in copied.topics.items()}
-    note = CommitNote("late", TOPIC, copied.snapshot.version, topics)
+    note = CommitNote(
+        "late", "append", copied.snapshot.table_id, TOPIC, copied.snapshot.version, topics
+    )
     copy.sql("RESTORE TABLE {table} TO VERSION AS OF 1")
     rows = copy.spark.read.format("delta").load(copy.table).limit(1)
     target.append(rows.write.option("userMetadata", note.to_text()))

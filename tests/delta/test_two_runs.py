@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ class Between:
             TopicReader(log_directories({"path": self.root}), {}, ""),
             target,
             TableRows(self.root, {}),
-            BatchWriter(self.spark, target, self.mode, merge_schema=False),
+            BatchWriter(self.table, self.mode, merge_schema=False),
             None,
             self._make_id,
         )
@@ -72,6 +73,25 @@ def test_another_run_is_first(delta_spark: SparkSession, tmp_path: Path, mode: s
     append(log, [(f"l{number}", f"v{number}") for number in range(50)])
     assert between.copy("run") == 0
     assert rows_of_table(delta_spark, table) == rows_of_topic(log)
+
+
+def test_two_upserts_of_one_session(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Two threads copy two topics: the note of a MERGE is that of its own topic."""
+    root = str(tmp_path / "root")
+    log = new_log(root, 1, "a")
+    log.create_topic("b")
+    for topic in ("a", "b"):
+        append(log, [(f"{topic}{number}", "v") for number in range(20)], topic)
+
+    def copy(topic: str) -> int:
+        limits = {"maxOffsetsPerTrigger": "5"}
+        table = str(tmp_path / topic)
+        return run(delta_spark, root, topic, table, mode="upsert", options=limits).rows.inserted
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(copy, ["a", "b"])) == [20, 20]
+    for topic in ("a", "b"):
+        assert rows_of_table(delta_spark, str(tmp_path / topic)) == rows_of_topic(log, topic)
 
 
 def test_another_run_was_further_on(delta_spark: SparkSession, tmp_path: Path) -> None:

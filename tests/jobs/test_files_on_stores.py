@@ -114,7 +114,7 @@ def test_on_a_real_s3_server(s3_server: S3Server, tmp_path: Path) -> None:
     folder = s3_server.folder / "files of a topic" / "orders"
     assert len(directory_rows(folder)) == 6
     names = {path.name for path in folder.rglob("*.parquet")}
-    assert all(name.startswith(("orders+0+", "orders+1+")) for name in names)
+    assert all(name.startswith(("part-0-", "part-1-")) for name in names)
     (s3_server.folder / "lines" / "in").mkdir(parents=True)
     (s3_server.folder / "lines" / "in" / "c.json").write_text("line\nline\n")
     (s3_server.folder / "lines" / "a b+c.json").write_text("line\n")

@@ -15,6 +15,8 @@ from klog.jobs.copying_to_delta.row_offsets import FileBounds, decide_by_statist
 from klog.jobs.shared.delta.delta_target import TableCommit
 from klog.logformat.topic_partition import TopicPartition
 
+TABLE_ID = "d8c1"
+
 
 def offsets(topic: str, *next_offsets: int) -> StreamOffsets:
     names = [TopicPartition(topic, number) for number in range(len(next_offsets))]
@@ -28,7 +30,8 @@ def copied(
     known = {
         name: offsets(name, *([at] if isinstance(at, int) else at)) for name, at in topics.items()
     }
-    note = CommitNote(f"b{version}", topic, version - 1 if base is None else base, known)
+    base = version - 1 if base is None else base
+    note = CommitNote(f"b{version}", "append", TABLE_ID, topic, base, known)
     return TableCommit(version, "WRITE", {"mode": "Append"}, note.to_text())
 
 
@@ -110,6 +113,7 @@ HISTORIES: dict[str, tuple[list[TableCommit], Mapping[str, int], Mapping[str, in
         {"a": 10},
         {},
     ),
+    "a commit of a writer that says nothing": ([other(2, ""), copied(1, "a", a=10)], {"a": 10}, {}),
     "a clone": ([other(0, "CLONE", source="x")], {}, {}),
     "replaced, and copied since": (
         [copied(7, "b", b=1, a=3), other(5, "CREATE OR REPLACE TABLE AS SELECT")],
@@ -122,7 +126,7 @@ HISTORIES: dict[str, tuple[list[TableCommit], Mapping[str, int], Mapping[str, in
 @pytest.mark.parametrize("name", HISTORIES)
 def test_histories(name: str) -> None:
     commits, topics, lower_bounds = HISTORIES[name]
-    noted = find_noted_offsets(iter(commits), "t")
+    noted = find_noted_offsets(iter(commits), "t", TABLE_ID)
     first_offsets = [
         {topic: at.next_offsets[TopicPartition(topic, 0)] for topic, at in by_topic.items()}
         for by_topic in (noted.topics, noted.lower_bounds)
@@ -136,7 +140,7 @@ def test_only_what_is_needed_is_read() -> None:
         yield copied(8, "a", a=80, b=2)
         raise AssertionError("the rest of the history was read")
 
-    assert set(find_noted_offsets(commits(), "t").topics) == {"a", "b"}  # type: ignore[arg-type]
+    assert set(find_noted_offsets(commits(), "t", TABLE_ID).topics) == {"a", "b"}  # type: ignore[arg-type]
 
 
 def test_rows_that_follow_what_was_taken_back() -> None:
@@ -147,11 +151,34 @@ def test_rows_that_follow_what_was_taken_back() -> None:
         copied(4, "a", a=40),
     ]
     with pytest.raises(KlogError, match=r"version 5 is a RESTORE .* version 6 has rows of topic a"):
-        find_noted_offsets(iter(commits), "t")
+        find_noted_offsets(iter(commits), "t", TABLE_ID)
+
+
+def test_rows_that_two_batches_have() -> None:
+    """Delta had forgotten the transaction of the first when the second came."""
+    commits = [copied(6, "a", base=4, a=50), copied(5, "a", a=50), copied(4, "a", a=40)]
+    with pytest.raises(KlogError, match=r"version 6 has rows .* version 5 has too.* AS OF 5"):
+        find_noted_offsets(iter(commits), "t", TABLE_ID)
+
+
+@pytest.mark.parametrize(("version", "remedy"), [(0, "Drop the table"), (7, "AS OF 6")])
+def test_rows_that_were_planned_for_another_table(version: int, remedy: str) -> None:
+    commits = [copied(version, "a", base=5, a=30), other(6, "CREATE OR REPLACE TABLE")]
+    with pytest.raises(KlogError, match=f"another table of this name.*{remedy}"):
+        find_noted_offsets(iter(commits), "t", "another id")
+
+
+def test_operations_that_only_have_the_note_of_their_session() -> None:
+    note = copied(3, "a", a=30).user_metadata
+    commits = [TableCommit(3, "OPTIMIZE", {}, note), copied(2, "a", a=20), copied(1, "a", a=10)]
+    noted = find_noted_offsets(iter(commits), "t", TABLE_ID)
+    assert noted.topics["a"].next_offsets[TopicPartition("a", 0)] == 20
 
 
 def test_a_note_says_what_was_copied() -> None:
-    note = CommitNote("batch", "a", 4, {"a": offsets("a", 3, 5), "b": offsets("b", 1)})
+    note = CommitNote(
+        "batch", "append", TABLE_ID, "a", 4, {"a": offsets("a", 3, 5), "b": offsets("b", 1)}
+    )
     assert parse_commit_note(note.to_text(), "t", 5) == note
 
 
@@ -205,4 +232,4 @@ def test_statistics_that_decide_and_those_that_do_not() -> None:
 )
 def test_whether_rows_have_to_be_asked(commits: list[TableCommit], is_so: bool) -> None:
     """A note ends the search before it knows; a topic that no note has is then asked for."""
-    assert find_noted_offsets(iter(commits), "t").are_all_rows_noted is is_so
+    assert find_noted_offsets(iter(commits), "t", TABLE_ID).are_all_rows_noted is is_so

@@ -232,7 +232,7 @@ class DeltaTarget:
                 if row["version"] <= next_version:
                     yield TableCommit(
                         row["version"],
-                        row["operation"],
+                        row["operation"] or "",
                         row["operationParameters"] or {},
                         row["userMetadata"],
                         row["operationMetrics"] or {},
