@@ -225,3 +225,12 @@ def test_a_subject_of_another_format(registry: SchemaRegistry) -> None:
     column = ColumnFormat("value", "json", subject="mine", registry=Registry(registry.url))
     with pytest.raises(SchemaError, match="mine: the registry has a schema of type AVRO, not JSON"):
         make_decoder(column)
+
+
+@pytest.mark.parametrize("number", ["1e-9999999", "0e-9999999", "1e-77", "1e77", "1e9999999"])
+def test_exponents_that_no_decimal_has(number: str) -> None:
+    """Arrow ends the process for the smallest of them."""
+    decoder = JsonDecoder(pa.struct([("a", pa.decimal128(10, 2))]), has_prefix=False)
+    decoded = decoder.decode_array(pa.array([f'{{"a": {number}}}'.encode(), b'{"a": 1.5}']))
+    assert decoded.values.to_pylist() == [None, {"a": Decimal("1.50")}]
+    assert decoded.reasons.is_valid().to_pylist() == [True, False]

@@ -164,6 +164,17 @@ def test_credentials_are_sent_and_not_shown(kind: str) -> None:
         assert pickle.loads(pickle.dumps(registry)) == registry
 
 
+@pytest.mark.parametrize("token", ["SECRET\nX", "SÉCRET", " ", "\t"])
+def test_a_token_that_no_header_can_have_is_not_shown(token: str) -> None:
+    with pytest.raises(OptionError, match="printable ASCII") as caught:
+        Registry("http://h", token=token)
+    assert "CRET" not in str(caught.value)
+
+
+def test_a_token_of_a_file_ends_with_a_line_feed() -> None:
+    assert Registry("http://h", token="to-ken\n").token == "to-ken"
+
+
 def test_a_token_is_sent_and_not_shown() -> None:
     with running_registry(token="to-ken") as server:
         registry = Registry(server.url, token="to-ken")

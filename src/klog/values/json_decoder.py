@@ -28,6 +28,8 @@ from klog.values.decoded_column import (
 from klog.values.json_misfits import misfit_check
 from klog.values.nested_cast import cast_nested
 
+_MAX_EXPONENT = 38
+"""The digits of Arrow's decimal128."""
 _MISFIT = "json: a number with a fraction in an integer field, or no object where one must be"
 
 
@@ -97,7 +99,7 @@ def json_rows(
         framed = read_prefixes(column)
         values, reasons = framed.values, framed.reasons
     decode = json.JSONDecoder(
-        parse_float=Decimal if has_decimals else None, parse_constant=_refuse_constant
+        parse_float=_bounded_decimal if has_decimals else None, parse_constant=_refuse_constant
     ).decode
     rows: list[Any] = []
     for row, value in enumerate(values):
@@ -117,6 +119,18 @@ def json_rows(
 
 def _json_decoder(arrow_type: pa.DataType, has_prefix: bool) -> JsonDecoder:
     return JsonDecoder(arrow_type, has_prefix=has_prefix)
+
+
+def _bounded_decimal(text: str) -> Decimal:
+    """Return a number with a fraction. Raises `ValueError` beyond the digits of Arrow's decimals.
+
+    Arrow ends the process for an exponent that is far out of its range.
+    """
+    number = Decimal(text)
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(exponent) > _MAX_EXPONENT:
+        raise ValueError(f"a number has more than {_MAX_EXPONENT} decimal places or zeros")
+    return number
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -49,6 +49,11 @@ class Registry:
         if not urls:
             raise OptionError("registry: must be a URL, such as http://localhost:8081")
         object.__setattr__(self, "url", ",".join(urls))
+        if self.token is not None:
+            object.__setattr__(self, "token", self.token.strip())
+            if not (self.token.isascii() and self.token.isprintable() and self.token):
+                # The error has none of it.
+                raise OptionError("registry: the token must be printable ASCII. Check its source")
         if self.token is not None and (self.user is not None or self.password is not None):
             raise OptionError("registry: set a token, or a user and a password, not both")
         if (self.user is None) != (self.password is None):
