@@ -154,3 +154,30 @@ def test_referenced_schemas_are_found(registry: SchemaRegistry) -> None:
     row = prefix(number) + encoded(reader, {"i": {"sku": "s"}})[0]
     decoder = AvroDecoder(load_avro_schema(reader), Registry(registry.url))
     assert decoder.decode_array(pa.array([row])).values.to_pylist() == [{"i": {"sku": "s"}}]
+
+
+@pytest.mark.parametrize("depth", ["top", "nested", "in an array", "nullable"])
+@pytest.mark.parametrize(
+    "items", ["double", "float", "boolean", {"type": "fixed", "name": "F", "size": 4}]
+)
+def test_a_hostile_count_in_a_field_that_is_left_out(
+    registry: SchemaRegistry, items: Any, depth: str
+) -> None:
+    """A reader that skipped so many items would not end."""
+    small = record(("id", "long"), name="Inner")
+    large = record(("id", "long"), ("xs", {"type": "array", "items": items}), name="Inner")
+
+    def schema(inner: Any) -> Any:
+        types = {
+            "nested": inner,
+            "in an array": {"type": "array", "items": inner},
+            "nullable": ["null", inner],
+        }
+        return inner if depth == "top" else record(("inner", types[depth]), name="Outer")
+
+    before = {"top": b"", "nested": b"", "in an array": b"\x02", "nullable": b"\x02"}[depth]
+    count = b"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"  # 2 to the power of 62
+    number = registry.register("t-value", json.dumps(schema(large)))
+    decoder = AvroDecoder(load_avro_schema(schema(small)), Registry(registry.url, retries=0))
+    row = prefix(number) + before + b"\x0a" + count
+    assert decoder.decode_array(pa.array([row], pa.binary())).reasons.null_count == 0

@@ -20,6 +20,7 @@ import pyarrow as pa
 from klog.errors import SchemaError, SchemaNotFoundError
 from klog.values.avro_defaults import with_read_defaults
 from klog.values.avro_schema import AvroType, LoadedSchema, load_avro_schema
+from klog.values.avro_writer_fields import with_writer_fields
 from klog.values.confluent_framing import read_prefixes
 from klog.values.decoded_column import DecodedColumn, arrays_of_rows, as_binary, printable
 from klog.values.nested_cast import cast_nested
@@ -186,7 +187,8 @@ def writer_plan(writer: AvroType, reader: AvroType) -> WriterPlan:
         marked = fastavro.parse_schema(_marked(writer.schema, is_record))
         resolved = None
         if writer is not reader:
-            resolved = with_read_defaults(fastavro.parse_schema(_marked(reader.schema, is_record)))
+            schema = with_writer_fields(reader.schema, writer.schema)
+            resolved = with_read_defaults(fastavro.parse_schema(_marked(schema, is_record)))
     except Exception as exc:
         raise SchemaError(f"avro: invalid schema: {type(exc).__name__}: {exc}") from exc
     file = io.BytesIO()
