@@ -12,24 +12,23 @@ if __name__ == "__main__":
 
     start("to_delta")
 
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from klog.connector.commit_log.commit_info import random_uuid
-from klog.connector.options.consumer_strategy import ConsumerStrategy, Subscribe, SubscribePattern
 from klog.connector.options.spark_paths import log_directories
-from klog.errors import KlogError, OptionError
+from klog.errors import OptionError
 from klog.jobs.copying_to_delta.batch_writer import APPEND, MODES, BatchWriter
 from klog.jobs.copying_to_delta.copy_topic import CopyResult, TableOptions, TopicCopy
 from klog.jobs.copying_to_delta.dead_letter_table import DeadLetterTable
 from klog.jobs.copying_to_delta.table_rows import DEAD_LETTERS, FAIL, DecodedValues, TableRows
 from klog.jobs.copying_to_delta.to_delta_report import CopiedPartition, CopiedRows, ToDeltaReport
+from klog.jobs.shared.copy_rounds import copy_in_rounds, topic_strategy
 from klog.jobs.shared.delta.delta_session import check_delta, delta_errors
 from klog.jobs.shared.delta.delta_target import DeltaTarget
-from klog.jobs.shared.job_failures import FailedTopic, Failure
+from klog.jobs.shared.job_failures import FailedTopic
 from klog.jobs.shared.topic_batches import TopicReader
 
 if TYPE_CHECKING:
@@ -127,13 +126,22 @@ def run(
             target_of(name).optimize(zorder_by)
         return result
 
-    report = _Copies()
-    while True:
-        names = reader.topics(_strategy(topic, topic_pattern))
-        report.add(names, copy, is_only=len(names) == 1)
-        if dry_run or not continuous:
-            return report.result(root, dry_run=dry_run, seconds=time.monotonic() - started)
-        time.sleep(interval_seconds)
+    copies = _Copies()
+
+    def copy_one(name: str) -> None:
+        with delta_errors(name):
+            copies.add(copy(name))
+
+    if (topic is None) == (topic_pattern is None):
+        raise OptionError("--topic, --topic-pattern: must give exactly one of them")
+    strategy = topic_strategy(topic, topic_pattern)
+    failed = copy_in_rounds(
+        lambda: reader.topics(strategy),
+        copy_one,
+        is_continuous=continuous and not dry_run,
+        interval_seconds=interval_seconds,
+    )
+    return copies.report(root, failed, dry_run=dry_run, seconds=time.monotonic() - started)
 
 
 class _Copies:
@@ -142,41 +150,18 @@ class _Copies:
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, str, int], CopiedPartition] = {}
         self._rows = CopiedRows()
-        self._failed: list[FailedTopic] = []
 
-    def add(
-        self, names: Sequence[str], copy: Callable[[str], CopyResult], *, is_only: bool
-    ) -> None:
-        """Copy each topic; the failure of one of several is kept."""
-        self._failed = []
-        for name in names:
-            try:
-                with delta_errors(name):
-                    result = copy(name)
-            except (KlogError, OSError) as exc:
-                if is_only:
-                    raise
-                self._failed.append(FailedTopic(name, Failure.of(exc, name)))
-                continue
-            self._rows += result.rows
-            for part in result.partitions:
-                key = (part.table, part.topic, part.partition)
-                first = self._partitions.get(key, part)
-                self._partitions[key] = replace(part, start_offset=first.start_offset)
+    def add(self, result: CopyResult) -> None:
+        """Add what was copied of a topic."""
+        self._rows += result.rows
+        for part in result.partitions:
+            key = (part.table, part.topic, part.partition)
+            first = self._partitions.get(key, part)
+            self._partitions[key] = replace(part, start_offset=first.start_offset)
 
-    def result(self, root: str, *, dry_run: bool, seconds: float) -> ToDeltaReport:
+    def report(
+        self, root: str, failed: tuple[FailedTopic, ...], *, dry_run: bool, seconds: float
+    ) -> ToDeltaReport:
         """Return the report."""
         partitions = tuple(self._partitions.values())
-        return ToDeltaReport(root, dry_run, partitions, seconds, tuple(self._failed), self._rows)
-
-
-def _strategy(topic: str | Sequence[str] | None, pattern: str | None) -> ConsumerStrategy:
-    if (topic is None) == (pattern is None):
-        raise OptionError("--topic, --topic-pattern: must give exactly one of them")
-    if pattern is not None:
-        try:
-            return SubscribePattern(re.compile(pattern))
-        except re.error as exc:
-            raise OptionError(f"--topic-pattern: not a regular expression: {exc}") from exc
-    assert topic is not None
-    return Subscribe((topic,) if isinstance(topic, str) else tuple(topic))
+        return ToDeltaReport(root, dry_run, partitions, seconds, failed, self._rows)

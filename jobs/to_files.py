@@ -12,25 +12,24 @@ if __name__ == "__main__":
 
     start("to_files")
 
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from klog.connector.back_off import back_off
-from klog.connector.options.consumer_strategy import ConsumerStrategy, Subscribe, SubscribePattern
 from klog.connector.options.spark_paths import log_directories
 from klog.connector.options.storage_options import parse_storage_options
 from klog.connector.root_urls import absolute_root
 from klog.connector.store.store_for_url import writable_store_for
-from klog.errors import KlogError, OptionError
+from klog.errors import OptionError
 from klog.jobs.copying_to_files.bucket_writers import COMPRESSIONS
 from klog.jobs.copying_to_files.copy_files import FileOptions, FilesCopy
 from klog.jobs.copying_to_files.files_report import FilesPartition, ToFilesReport
 from klog.jobs.copying_to_files.unlisted_files import find_unlisted_files
+from klog.jobs.shared.copy_rounds import copy_in_rounds, topic_strategy
 from klog.jobs.shared.files_manifest import FilesManifest
-from klog.jobs.shared.job_failures import FailedTopic, Failure
+from klog.jobs.shared.job_failures import FailedTopic
 from klog.jobs.shared.parquet_paths import HOUR, check_partitioning
 from klog.jobs.shared.topic_batches import TopicReader
 
@@ -109,17 +108,19 @@ def run(
 
     def copy(name: str) -> tuple[tuple[FilesPartition, ...], int]:
         manifest, target = manifest_of(name)
-        job = FilesCopy(spark, name, reader, paths, manifest, target, file_options, _REMEDY)
+        job = FilesCopy(spark, name, reader, paths, manifest, target, file_options)
         partitions = job.plan() if dry_run else job.copy()
         return partitions, _remove(manifest, dry_run=dry_run) if remove_orphans else 0
 
-    report = _Copies()
-    while True:
-        names = reader.topics(_strategy(topic, topic_pattern))
-        report.add(names, copy, is_only=len(names) == 1)
-        if dry_run or not continuous:
-            return report.result(root, to, dry_run=dry_run, seconds=time.monotonic() - started)
-        time.sleep(interval_seconds)
+    copies = _Copies()
+    strategy = topic_strategy(topic, topic_pattern)
+    failed = copy_in_rounds(
+        lambda: reader.topics(strategy),
+        lambda name: copies.add(*copy(name)),
+        is_continuous=continuous and not dry_run,
+        interval_seconds=interval_seconds,
+    )
+    return copies.report(root, to, failed, dry_run=dry_run, seconds=time.monotonic() - started)
 
 
 class _Copies:
@@ -128,37 +129,27 @@ class _Copies:
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, int], FilesPartition] = {}
         self._removed = 0
-        self._failed: list[FailedTopic] = []
 
-    def add(
+    def add(self, partitions: Sequence[FilesPartition], removed: int) -> None:
+        """Add what was copied of a topic, and how many orphans were removed."""
+        self._removed += removed
+        for part in partitions:
+            key = (part.topic, part.partition)
+            before = self._partitions.get(key)
+            self._partitions[key] = part if before is None else _added(before, part)
+
+    def report(
         self,
-        names: Sequence[str],
-        copy: Callable[[str], tuple[tuple[FilesPartition, ...], int]],
+        root: str,
+        to: str,
+        failed: tuple[FailedTopic, ...],
         *,
-        is_only: bool,
-    ) -> None:
-        """Copy each topic; the failure of one of several is kept."""
-        self._failed = []
-        for name in names:
-            try:
-                partitions, removed = copy(name)
-            except (KlogError, OSError) as exc:
-                if is_only:
-                    raise
-                self._failed.append(FailedTopic(name, Failure.of(exc, name)))
-                continue
-            self._removed += removed
-            for part in partitions:
-                key = (part.topic, part.partition)
-                before = self._partitions.get(key)
-                self._partitions[key] = part if before is None else _added(before, part)
-
-    def result(self, root: str, to: str, *, dry_run: bool, seconds: float) -> ToFilesReport:
+        dry_run: bool,
+        seconds: float,
+    ) -> ToFilesReport:
         """Return the report."""
         partitions = tuple(self._partitions.values())
-        return ToFilesReport(
-            root, dry_run, partitions, seconds, tuple(self._failed), to, self._removed
-        )
+        return ToFilesReport(root, dry_run, partitions, seconds, failed, to, self._removed)
 
 
 def _added(before: FilesPartition, part: FilesPartition) -> FilesPartition:
@@ -184,14 +175,3 @@ def _with_limit(options: Mapping[str, str], max_file_bytes: int) -> Mapping[str,
     if any(name.lower() in _LIMITS for name in options):
         return options
     return {**options, "maxBytesPerTrigger": str(max_file_bytes * BATCH_FILES)}
-
-
-def _strategy(topic: str | Sequence[str] | None, pattern: str | None) -> ConsumerStrategy:
-    if topic is not None and pattern is not None:
-        raise OptionError("--topic, --topic-pattern: must give only one of them")
-    if topic is not None:
-        return Subscribe((topic,) if isinstance(topic, str) else tuple(topic))
-    try:
-        return SubscribePattern(re.compile(pattern or ".*"))
-    except re.error as exc:
-        raise OptionError(f"--topic-pattern: not a regular expression: {exc}") from exc

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from klog.jobs.commands.to_delta_command import add_conf_option
-from klog.jobs.shared.argument_values import duration_ms, name_and_value
+from klog.jobs.shared.argument_values import names_with_commas
+from klog.jobs.shared.copy_options import add_round_options, add_store_options, single_topic
+from klog.jobs.shared.delta.delta_command import (
+    add_conf_option,
+    configure_delta,
+    on_delta_session,
+)
 from klog.jobs.shared.job_command import Command, Report, RunJob
 from klog.jobs.shared.value_options import (
     CREDENTIALS_HELP,
@@ -38,25 +43,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="start again, whatever the topic has: snapshot (with tombstones for keys that are "
         "gone), earliest, latest or a version; give it once",
     )
-    parser.add_argument(
-        "-o",
-        "--option",
-        action="append",
-        default=[],
-        type=name_and_value,
-        metavar="NAME=VALUE",
-        help="an option of a write, such as numPartitions=8 or compression.type=zstd; repeatable",
+    add_store_options(
+        parser, "an option of a write, such as numPartitions=8 or compression.type=zstd"
     )
-    parser.add_argument(
-        "--continuous", action="store_true", help="go on with what comes, until Ctrl-C"
-    )
-    parser.add_argument(
-        "--interval",
-        type=duration_ms,
-        default=60_000,
-        metavar="TIME",
-        help="with --continuous: the pause between two looks, such as 10s; default: 60s",
-    )
+    add_round_options(parser)
     add_conf_option(parser)
 
 
@@ -65,7 +55,7 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
         "--key",
         action="extend",
         default=[],
-        type=_names,
+        type=names_with_commas,
         metavar="COLUMN,...",
         help="the columns that identify a row, repeatable or with commas; default: no keys, for a "
         "table that only grows",
@@ -96,7 +86,7 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
         "--columns",
         action="extend",
         default=[],
-        type=_names,
+        type=names_with_commas,
         metavar="COLUMN,...",
         help="the columns of the value; default: all",
     )
@@ -104,22 +94,14 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
         "--exclude",
         action="extend",
         default=[],
-        type=_names,
+        type=names_with_commas,
         metavar="COLUMN,...",
         help="columns that are left out of the value",
     )
 
 
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise argparse.ArgumentTypeError(f"must be names with commas between them, got {text!r}")
-    return names
-
-
 def _load() -> RunJob:
     from klog.jobs.from_delta import run
-    from klog.jobs.shared.delta.local_session import delta_session
 
     def run_on(spark: SparkSession, args: argparse.Namespace) -> Report:
         return run(
@@ -143,21 +125,13 @@ def _load() -> RunJob:
             dry_run=args.dry_run,
         )
 
+    run_on_session = on_delta_session(run_on, "from-delta")
+
     def run_job(spark: SparkSession | None, args: argparse.Namespace) -> Report:
-        if args.topic is None or len(args.topic) != 1:
-            raise argparse.ArgumentError(None, "argument -t/--topic: must be one topic")
-        if spark is not None:
-            return run_on(spark, args)
-        with delta_session(args.conf, "klog from-delta") as session:
-            return run_on(session, args)
+        single_topic(args, "argument -t/--topic: must be one topic")  # Before a session starts.
+        return run_on_session(spark, args)
 
     return run_job
-
-
-def _session(builder: Any) -> Any:
-    from klog.jobs.shared.delta.local_session import with_delta
-
-    return with_delta(builder)
 
 
 COMMAND = Command(
@@ -171,5 +145,5 @@ Maven Central; on a cluster use spark-submit. docs/from-delta.md says more.
 {CREDENTIALS_HELP}""",
     _add_options,
     _load,
-    configure=_session,
+    configure=configure_delta,
 )

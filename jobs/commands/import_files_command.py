@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from klog.jobs.shared.argument_values import name_and_value
+from klog.jobs.shared.copy_options import add_store_options, single_topic
 from klog.jobs.shared.job_command import Command, Report, RunJob
 
 if TYPE_CHECKING:
@@ -46,15 +46,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="lines are records as `klog consume --json` prints them. Parquet files of to-files "
         "need no option",
     )
-    parser.add_argument(
-        "-o",
-        "--option",
-        action="append",
-        default=[],
-        type=name_and_value,
-        metavar="NAME=VALUE",
-        help="an option of a write, such as compression.type=gzip, or transactionalId, the name "
-        "of the import; repeatable",
+    add_store_options(
+        parser,
+        "an option of a write, such as compression.type=gzip, or transactionalId, the name "
+        "of the import",
     )
 
 
@@ -62,12 +57,10 @@ def _load() -> RunJob:
     from klog.jobs.import_files import run
 
     def run_job(spark: SparkSession | None, args: argparse.Namespace) -> Report:
-        if args.topic is None or len(args.topic) != 1:
-            raise argparse.ArgumentError(None, "argument --topic: exactly one topic is required")
         return run(
             spark,
             args.root,
-            args.topic[0],
+            single_topic(args, "argument --topic: exactly one topic is required"),
             args.source,
             format=args.format,
             key=args.key,

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from klog.jobs.shared.argument_values import duration_ms, name_and_value
+from klog.jobs.shared.argument_values import name_and_value
+from klog.jobs.shared.copy_options import (
+    add_round_options,
+    add_store_options,
+    add_topic_pattern_option,
+)
+from klog.jobs.shared.delta.delta_command import (
+    add_conf_option,
+    configure_delta,
+    on_delta_session,
+)
 from klog.jobs.shared.job_command import Command, Report, RunJob
 from klog.jobs.shared.value_options import (
     CREDENTIALS_HELP,
@@ -23,11 +33,7 @@ _DELETION_VECTORS = ("delta.enableDeletionVectors", "true")
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--topic-pattern",
-        metavar="REGEX",
-        help="instead of --topic: search for it in topics' names",
-    )
+    add_topic_pattern_option(parser)
     parser.add_argument(
         "--table",
         required=True,
@@ -40,45 +46,15 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         default="append",
         help="append: a row for each record; upsert: a row for each key; default: %(default)s",
     )
-    parser.add_argument(
-        "-o",
-        "--option",
-        action="append",
-        default=[],
-        type=name_and_value,
-        metavar="NAME=VALUE",
-        help="an option of a stream that reads the root, such as startingOffsets=latest, "
-        "failOnDataLoss=false or maxOffsetsPerTrigger=1000000; repeatable",
+    add_store_options(
+        parser,
+        "an option of a stream that reads the root, such as startingOffsets=latest, "
+        "failOnDataLoss=false or maxOffsetsPerTrigger=1000000",
     )
     _add_values(parser)
     _add_table(parser)
-    parser.add_argument(
-        "--continuous", action="store_true", help="go on with what comes, until Ctrl-C"
-    )
-    parser.add_argument(
-        "--interval",
-        type=duration_ms,
-        default=60_000,
-        metavar="TIME",
-        help="with --continuous: the pause between two looks, such as 10s; default: 60s",
-    )
+    add_round_options(parser)
     add_conf_option(parser)
-
-
-def add_conf_option(parser: argparse.ArgumentParser) -> None:
-    """Add `--conf NAME=VALUE`, a setting of the session that a verb starts.
-
-    Args:
-        parser: The parser of the command.
-    """
-    parser.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        type=name_and_value,
-        metavar="NAME=VALUE",
-        help="a setting of Spark, such as spark.master=local[4]; repeatable",
-    )
 
 
 def _add_values(parser: argparse.ArgumentParser) -> None:
@@ -131,7 +107,6 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
 
 
 def _load() -> RunJob:
-    from klog.jobs.shared.delta.local_session import delta_session
     from klog.jobs.to_delta import run
 
     def run_on(spark: SparkSession, args: argparse.Namespace) -> Report:
@@ -158,19 +133,7 @@ def _load() -> RunJob:
             dry_run=args.dry_run,
         )
 
-    def run_job(spark: SparkSession | None, args: argparse.Namespace) -> Report:
-        if spark is not None:
-            return run_on(spark, args)
-        with delta_session(args.conf, "klog to-delta") as session:
-            return run_on(session, args)
-
-    return run_job
-
-
-def _session(builder: Any) -> Any:
-    from klog.jobs.shared.delta.local_session import with_delta
-
-    return with_delta(builder)
+    return on_delta_session(run_on, "to-delta")
 
 
 COMMAND = Command(
@@ -191,5 +154,5 @@ on a cluster use spark-submit. docs/tables.md says more.
     _add_options,
     _load,
     root_help="a klog root or a broker's log directory",
-    configure=_session,
+    configure=configure_delta,
 )

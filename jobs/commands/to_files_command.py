@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from klog.jobs.shared.argument_values import duration_ms, name_and_value, whole_number
+from klog.jobs.shared.argument_values import whole_number
+from klog.jobs.shared.copy_options import (
+    add_round_options,
+    add_store_options,
+    add_topic_pattern_option,
+)
 from klog.jobs.shared.job_command import Command, Report, RunJob
 
 if TYPE_CHECKING:
@@ -13,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--topic-pattern",
-        metavar="REGEX",
-        help="instead of --topic: search for it in topics' names",
-    )
+    add_topic_pattern_option(parser)
     parser.add_argument(
         "--to",
         required=True,
@@ -43,27 +44,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         default="zstd",
         help="the compression of the files; default: %(default)s",
     )
-    parser.add_argument(
-        "-o",
-        "--option",
-        action="append",
-        default=[],
-        type=name_and_value,
-        metavar="NAME=VALUE",
-        help="an option of a stream that reads the root, such as startingOffsets=latest, "
-        "failOnDataLoss=false or maxBytesPerTrigger=1000000000; repeatable",
+    add_store_options(
+        parser,
+        "an option of a stream that reads the root, such as startingOffsets=latest, "
+        "failOnDataLoss=false or maxBytesPerTrigger=1000000000",
     )
-    parser.add_argument(
-        "--continuous", action="store_true", help="go on with what comes, until Ctrl-C"
-    )
-    parser.add_argument(
-        "--interval",
-        type=duration_ms,
-        default=60_000,
-        metavar="TIME",
-        help="with --continuous: the pause between two looks, such as 10m; each look closes its "
-        "files; default: 60s",
-    )
+    add_round_options(parser, "such as 10m; each look closes its files")
     parser.add_argument(
         "--remove-orphans",
         action="store_true",

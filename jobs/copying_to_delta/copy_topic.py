@@ -146,7 +146,8 @@ class TopicCopy:
             topics,
         )
         spark = self._writer.session(self._spark)
-        batch_rows = self._rows.of(spark, batch, self._target.rows().schema)
+        schema = self._target.rows().schema if self._rows.needs_a_sample else None
+        batch_rows = self._rows.of(spark, batch, schema)
         with conflicts_of_delta(self._target.name):
             if self._dead_letters is not None and batch_rows.dead_letters is not None:
                 self._dead_letters.write(batch, batch_rows.dead_letters)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 TOPIC, PARTITION, OFFSET = OFFSET_COLUMNS = ("topic", "partition", "offset")
-_STATISTICS = "struct<topic: string, partition: int, offset: bigint>"
 _TEXT_STATISTICS_CHARACTERS = 32
 
 

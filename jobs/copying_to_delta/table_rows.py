@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from klog.errors import OptionError, SchemaError
 from klog.jobs.shared.topic_batches import TopicBatch
+from klog.jobs.shared.value_options import SIDES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,9 +26,8 @@ _RECORD = (
     "headers array<struct<key: string, value: binary>>"
 )
 FAIL, NULL, DEAD_LETTERS = ON_ERROR = ("fail", "null", "dead-letters")
-_SIDES = ("key", "value")
-_RAW = {side: f"raw_{side}" for side in _SIDES}
-_ERRORS = {side: f"{side}_error" for side in _SIDES}
+_RAW = {side: f"raw_{side}" for side in SIDES}
+_ERRORS = {side: f"{side}_error" for side in SIDES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class TableRows:
     @property
     def needs_a_sample(self) -> bool:
         """Return whether only records say which columns a new table gets."""
-        return any(self._is_inferred(side) for side in _SIDES)
+        return any(self._is_inferred(side) for side in SIDES)
 
     def of(
         self, spark: SparkSession, batch: TopicBatch, table_schema: StructType | None
@@ -89,7 +89,8 @@ class TableRows:
         Args:
             spark: The session.
             batch: The batch.
-            table_schema: The columns of the table; None if there is no table yet.
+            table_schema: The columns of the table; None if there is no table yet, or no sample is
+                needed.
 
         Raises:
             SchemaError: A field of JSON has another type than in the table.
@@ -137,7 +138,7 @@ class TableRows:
         """Return the types of keys and values in JSON for which there is no schema."""
         return {
             f"{side}_schema": self._json_schema(records, side, table_schema)
-            for side in _SIDES
+            for side in SIDES
             if self._is_inferred(side)
         }
 

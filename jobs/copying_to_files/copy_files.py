@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.options.read_options import ReadOptions
-from klog.connector.source.data_loss import find_loss, raise_or_warn
+from klog.connector.source.data_loss import find_loss
 from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.source.scan_planner import plan_logs
 from klog.connector.source.slice_contract import TaskDict
@@ -70,12 +70,10 @@ class FilesCopy:
         manifest: FilesManifest,
         target: str,
         options: FileOptions,
-        remedy: str,
     ) -> None:
         """Take what reads the topic and where its files go; nothing is looked at yet."""
         self._spark, self._topic, self._reader, self._paths = spark, topic, reader, paths
         self._manifest, self._target, self._options = manifest, target, options
-        self._remedy = remedy
 
     def plan(self) -> tuple[FilesPartition, ...]:
         """Return what would be copied now, the plan that is under way included."""
@@ -106,7 +104,6 @@ class FilesCopy:
             starts = {**batch.starts, **starts}
             if newest is not None and batch.is_empty:
                 return self._partitions(starts, batch.end.next_offsets, files)
-            logs = self._reader.log_ends(self._topic).logs
             self._manifest.put(
                 FilePlan(
                     self._topic,
@@ -115,7 +112,7 @@ class FilesCopy:
                     self._options.compression,
                     batch.starts,
                     replace(batch.end, batch_start={}),
-                    cut_batch(batch, logs, self._options.max_bytes),
+                    cut_batch(batch, batch.logs, self._options.max_bytes),
                 )
             )
 
@@ -209,9 +206,7 @@ class FilesCopy:
             logs = self._reader.log_ends(self._topic).logs
             loss = find_loss(logs.get(planned.name), planned)
             if loss is not None:
-                message = f"{planned.name}: {loss.description}: {loss.count:,} that were not copied"
-                is_error = options.fail_on_data_loss
-                raise_or_warn(message, self._remedy, loss.remainder, fail_on_data_loss=is_error)
+                self._reader.report_loss(planned.name, loss)
             return plan_logs(logs, [planned], options)
 
         return retry_stale_listing(slices)

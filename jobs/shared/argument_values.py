@@ -107,6 +107,21 @@ def name_and_value(text: str) -> tuple[str, str]:
     return name.strip(), value
 
 
+def names_with_commas(text: str) -> list[str]:
+    """Split names at commas, which no topic's name has.
+
+    Args:
+        text: The names.
+
+    Raises:
+        argparse.ArgumentTypeError: A name is empty.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"must be names with commas between them, got {text!r}")
+    return names
+
+
 def duration_ms(text: str) -> int:
     """Parse a duration such as `24h`, `90m`, `30s`, `500ms` or `7d`.
 

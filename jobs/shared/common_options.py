@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import BinaryIO, TypeAlias
 
-from klog.jobs.shared.argument_values import name_and_value
+from klog.jobs.shared.argument_values import name_and_value, names_with_commas
 
 KLOG_ROOT = "KLOG_ROOT"
 """The environment variable for a root; an empty value counts as unset."""
@@ -84,7 +84,7 @@ def add_topics_option(
         *names,
         dest="topic",
         action="extend",
-        type=_names,
+        type=names_with_commas,
         required=required,
         metavar="T,...",
         help=help_text,
@@ -106,11 +106,3 @@ def add_config_option(parser: argparse.ArgumentParser, help_text: str) -> None:
         metavar="NAME=VALUE",
         help=help_text,
     )
-
-
-def _names(text: str) -> list[str]:
-    """Split names at commas, which no topic's name has."""
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise argparse.ArgumentTypeError(f"must be names with commas between them, got {text!r}")
-    return names

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
@@ -37,6 +37,8 @@ _BATCH_OPTIONS = frozenset(
 )
 """Options of the stream that the read of a batch has too, in lower case as Spark has options."""
 _STARTS = frozenset({"startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp"})
+_ANY = "any"
+"""A name in the place of a topic's, while options are parsed."""
 _UNUSED = frozenset({"minoffsetspertrigger", "maxtriggerdelay"})
 
 
@@ -62,11 +64,13 @@ class TopicBatch:
         topic: The topic.
         starts: The first offset of each partition.
         end: The offset after the last one of each partition, as the target keeps it.
+        logs: The partitions as the batch was planned on them.
     """
 
     topic: str
     starts: Mapping[TopicPartition, int]
     end: StreamOffsets
+    logs: Logs = field(repr=False)
 
     @property
     def is_empty(self) -> bool:
@@ -120,12 +124,15 @@ class TopicReader:
             options: Options of a read, without those that name the topics.
             remedy: What an error about data loss tells the user to do.
         """
-        self._paths, self._remedy = paths, remedy
+        self._paths = paths
+        self._remedy = remedy
         names = {name.lower() for name in options}
         for name in sorted(names & _UNUSED):
             raise OptionError(f"{name}: a copy waits for nothing. Leave it out")
         earliest = {} if names & _STARTS else {"startingOffsets": "earliest"}
-        self._options = {**earliest, **options}
+        self._options = parse_read_options(
+            {**earliest, **options, "subscribe": _ANY}, is_streaming=True
+        )
         self._root: Root | None = None
 
     def topics(self, strategy: ConsumerStrategy) -> list[str]:
@@ -189,7 +196,7 @@ class TopicReader:
         if is_limited:
             limits = RateLimiter(options.trigger_limits, now_ms)
             ends = limits.end_offsets(starts, ends, latest.logs)
-        return TopicBatch(topic, starts, replace(end, next_offsets=ends))
+        return TopicBatch(topic, starts, replace(end, next_offsets=ends), latest.logs)
 
     def options_of(self, topic: str) -> ReadOptions:
         """Return the options of a stream that reads one topic.
@@ -197,27 +204,33 @@ class TopicReader:
         Args:
             topic: The name of the topic.
 
-        Raises:
-            OptionError: An option is wrong.
         """
-        return replace(
-            parse_read_options({**self._options, "subscribe": topic}, is_streaming=True),
-            consumer_strategy=Subscribe((topic,)),
-        )
+        return replace(self._options, consumer_strategy=Subscribe((topic,)))
+
+    def report_loss(self, name: TopicPartition, loss: DataLoss) -> None:
+        """Raise the loss of planned offsets as an error, or log it as a warning.
+
+        Args:
+            name: The partition.
+            loss: What is gone.
+
+        Raises:
+            DataLossError: `failOnDataLoss` is set.
+        """
+        message = f"{name}: {loss.description}: {loss.count:,} that were not copied"
+        self._report(message, loss.remainder)
 
     def _open_root(self) -> Root:
         if self._root is None:
-            options = parse_read_options({**self._options, "subscribe": "any"}, is_streaming=True)
-            self._root = open_root(self._paths, options.storage)
+            self._root = open_root(self._paths, self._options.storage)
         return self._root
 
     def _starts(
         self, topic: str, copied: CopiedOffsets, latest: LogEnds, end: StreamOffsets
     ) -> dict[TopicPartition, int]:
         """Return where each partition goes on; a loss is reported."""
-        fail = self.options_of(topic).fail_on_data_loss
         for loss in latest.losses(copied.offsets, Subscribe((topic,))):
-            raise_or_warn(loss.message, self._remedy, loss.remainder, fail_on_data_loss=fail)
+            self._report(loss.message, loss.remainder)
         starts = {}
         for name, end_offset in end.next_offsets.items():
             start = self._start(name, copied, latest.logs, end)
@@ -225,7 +238,7 @@ class TopicReader:
             log = latest.logs.get(name)
             gone = find_loss(log, planned) if start < end_offset else None
             if gone is not None:
-                self._report(name, gone, fail_on_data_loss=fail)
+                self.report_loss(name, gone)
                 start = end_offset if log is None else min(max(start, log.log_start), end_offset)
             starts[name] = start
         return starts
@@ -241,13 +254,12 @@ class TopicReader:
         log_start = logs[name].log_start
         loss = find_new_partition_loss(name, log_start) if copied.has_all_partitions else None
         if loss is not None:
-            fail = self.options_of(name.topic).fail_on_data_loss
-            raise_or_warn(loss.message, self._remedy, loss.remainder, fail_on_data_loss=fail)
+            self._report(loss.message, loss.remainder)
         return log_start
 
-    def _report(self, name: TopicPartition, loss: DataLoss, *, fail_on_data_loss: bool) -> None:
-        message = f"{name}: {loss.description}: {loss.count:,} that were not copied"
-        raise_or_warn(message, self._remedy, loss.remainder, fail_on_data_loss=fail_on_data_loss)
+    def _report(self, message: str, remainder: str) -> None:
+        fail = self._options.fail_on_data_loss
+        raise_or_warn(message, self._remedy, remainder, fail_on_data_loss=fail)
 
 
 def _not_after(

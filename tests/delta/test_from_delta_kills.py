@@ -13,7 +13,8 @@ import klog
 from klog.jobs import verify
 from tests.delta.changed_table import ChangedTable
 from tests.delta.copied_rows import TOPIC
-from tests.delta.from_delta_process import PYTHON_PATH, WAIT_SECONDS, FromDeltaProcess
+from tests.delta.from_delta_process import PYTHON_PATH, FromDeltaProcess
+from tests.delta.verb_process import WAIT_SECONDS
 from tests.spark_faults.drivers import HOOKS, Fault
 from tests.spark_faults.standalone_cluster import Cluster
 

@@ -8,7 +8,8 @@ import pytest
 
 import klog
 from tests.delta.copied_rows import TOPIC, append, numbered, rows_of_topic
-from tests.delta.copy_process import SETTINGS, CopyProcess
+from tests.delta.copy_process import CopyProcess
+from tests.delta.verb_process import SETTINGS
 from tests.support.store_servers import ACCESS_KEY_ID, BUCKET, SECRET_ACCESS_KEY, S3Server
 from tools.jars import jars
 

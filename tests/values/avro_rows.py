@@ -14,8 +14,6 @@ from klog.values.avro_decoder import AvroDecoder
 from klog.values.avro_schema import load_avro_schema
 from klog.values.decoded_column import DecodedColumn
 
-_PAIR = ("name", "type")
-
 
 def encoded(schema: Any, *values: Any) -> list[bytes]:
     parsed = fastavro.parse_schema(schema)

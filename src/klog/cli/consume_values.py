@@ -16,10 +16,9 @@ import pyarrow as pa
 
 from klog.errors import UndecodableError
 from klog.jobs.shared.value_options import value_arguments
+from klog.values.batch_columns import PLACE_COLUMNS
 from klog.values.column_format import SCHEMA_FORMATS, SIDES, ColumnFormat
 from klog.values.json_objects import ObjectDecoder
-
-PLACE_COLUMNS = ("topic", "partition", "offset")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from klog.errors import SchemaError, SchemaNotFoundError
+from klog.logformat.protocol.primitive_types import unsigned_varint
 from klog.values.avro_defaults import with_read_defaults
 from klog.values.avro_schema import AvroType, LoadedSchema, load_avro_schema
 from klog.values.avro_writer_fields import with_writer_fields
@@ -25,7 +26,7 @@ from klog.values.confluent_framing import read_prefixes
 from klog.values.decoded_column import DecodedColumn, arrays_of_rows, as_binary, printable
 from klog.values.nested_cast import cast_nested
 from klog.values.optional_libraries import import_library
-from klog.values.registered_schemas import AVRO, referenced_schemas, schema_by_id
+from klog.values.registered_schemas import AVRO, schema_of_type
 from klog.values.registry_settings import Registry
 
 _MARK_BYTES = 8
@@ -167,10 +168,7 @@ def registered_avro_schema(registry: Registry, schema_id: int) -> LoadedSchema:
         RegistryError: The registry does not have it, or does not answer.
         SchemaError: It is not a schema of Avro.
     """
-    schema = schema_by_id(registry, schema_id)
-    if schema.schema_type != AVRO:
-        raise SchemaError(f"avro: schema id {schema_id} has the type {schema.schema_type}")
-    references = referenced_schemas(registry, schema)
+    schema, references = schema_of_type(registry, schema_id, AVRO)
     return load_avro_schema(schema.text, {name: each.text for name, each in references.items()})
 
 
@@ -220,13 +218,7 @@ def _without_defaults(schema: Any) -> Any:
 
 def _long(number: int) -> bytes:
     """Return a count as Avro writes it."""
-    number <<= 1
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
+    return unsigned_varint(number << 1)
 
 
 def _errors() -> tuple[type[BaseException], ...]:

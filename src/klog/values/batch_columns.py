@@ -151,9 +151,18 @@ def undecodable(
     where = f"{name} offset {place['offset']}" if "offset" in place else name
     prefix = f"{where}: " if where else ""
     return UndecodableError(
-        f"{prefix}the {column.side} cannot be decoded: {result.reasons[row].as_py()}. To keep "
-        f'such rows, use on_error="null": the column is null and {column.side}_error says why'
+        f"{prefix}the {column.side} cannot be decoded: {result.reasons[row].as_py()}"
+        + null_hint(column.side)
     )
+
+
+def null_hint(side: str) -> str:
+    """Return the end of the error for a row that cannot be decoded: how to keep such rows.
+
+    Args:
+        side: `key` or `value`.
+    """
+    return f'. To keep such rows, use on_error="null": the column is null and {side}_error says why'
 
 
 def _sampled(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from klog.logformat.protocol.primitive_types import unsigned_varint
 from klog.values.decoded_column import as_binary
 
 PREFIX_BYTES = 5
@@ -97,7 +98,7 @@ def message_index_bytes(indexes: tuple[int, ...]) -> bytes:
     """
     if indexes == (0,):
         return b"\0"
-    return b"".join(_varint(number << 1) for number in (len(indexes), *indexes))
+    return b"".join(unsigned_varint(number << 1) for number in (len(indexes), *indexes))
 
 
 def _without_prefix(value: bytes) -> str:
@@ -116,12 +117,3 @@ def _read_varint(value: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return (number >> 1) ^ -(number & 1), position + shift + 1
     raise ValueError("message indexes: cut off or too large")
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)

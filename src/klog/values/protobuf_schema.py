@@ -21,8 +21,7 @@ from klog.values.optional_libraries import import_library
 from klog.values.registered_schemas import (
     PROTOBUF,
     RegisteredSchema,
-    referenced_schemas,
-    schema_by_id,
+    schema_of_type,
     serialized_by_id,
 )
 from klog.values.registry_settings import Registry
@@ -146,10 +145,7 @@ def registered_protobuf_schema(registry: Registry, schema_id: int) -> ProtobufSc
         RegistryError: The registry does not have it, or does not answer.
         SchemaError: It is not a schema of Protobuf.
     """
-    schema = schema_by_id(registry, schema_id)
-    if schema.schema_type != PROTOBUF:
-        raise SchemaError(f"protobuf: schema id {schema_id} has the type {schema.schema_type}")
-    references = referenced_schemas(registry, schema)
+    schema, references = schema_of_type(registry, schema_id, PROTOBUF)
     main = _serialized(registry, schema)
     imported = {name: _serialized(registry, each) for name, each in references.items()}
     if main is not None and all(data is not None for data in imported.values()):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from klog.errors import RegistryError, SchemaNotFoundError
+from klog.errors import RegistryError, SchemaError, SchemaNotFoundError
 from klog.values.registry_requests import request_json
 from klog.values.registry_settings import Registry
 
@@ -148,6 +148,28 @@ def latest_schema(registry: Registry, subject: str) -> RegisteredSchema:
             "subject if it is not <topic>-key or <topic>-value"
         ) from exc
     return _schema(answer)
+
+
+def schema_of_type(
+    registry: Registry, schema_id: int, schema_type: str
+) -> tuple[RegisteredSchema, dict[str, RegisteredSchema]]:
+    """Return the schema with an id, and by name the schemas that it refers to.
+
+    Args:
+        registry: The registry.
+        schema_id: The id.
+        schema_type: `AVRO` or `PROTOBUF`.
+
+    Raises:
+        RegistryError: The registry does not have a schema, or does not answer.
+        SchemaError: The schema has another type.
+    """
+    schema = schema_by_id(registry, schema_id)
+    if schema.schema_type != schema_type:
+        raise SchemaError(
+            f"{schema_type.lower()}: schema id {schema_id} has the type {schema.schema_type}"
+        )
+    return schema, referenced_schemas(registry, schema)
 
 
 def referenced_schemas(

@@ -18,13 +18,11 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.functions import arrow_udf
 
 from klog.errors import OptionError
-from klog.values.batch_columns import PLACE_COLUMNS, check_on_error, undecodable
+from klog.values.batch_columns import PLACE_COLUMNS, check_on_error, null_hint, undecodable
 from klog.values.column_format import ColumnFormat, make_decoder
 from klog.values.decoded_column import Decoder, as_binary
 from klog.values.spark_json import json_result, text_result
 from klog.values.spark_schemas import check_column, json_spark_type, spark_type
-
-_HINT = '. To keep such rows, use on_error="null": the column is null and {side}_error says why'
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ def _message(column: ColumnFormat, reason: Column, places: list[str]) -> Column:
         parts += [F.lit(" offset "), F.col("offset").cast("string")]
     if parts:
         parts.append(F.lit(": "))
-    hint = _HINT.format(side=column.side)
+    hint = null_hint(column.side)
     text = [F.lit(f"the {column.side} cannot be decoded: "), reason, F.lit(hint)]
     return F.concat(*parts, *text)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type
 
 from klog.errors import OptionError, SchemaError
 from klog.values.batch_columns import with_inferred_type
@@ -41,25 +40,6 @@ def spark_type(arrow_type: pa.DataType) -> t.DataType:
         arrow_type: The type.
     """
     return from_arrow_type(arrow_type, prefer_timestamp_ntz=True)
-
-
-def with_arrow_schema(column: ColumnFormat) -> ColumnFormat:
-    """Return a JSON column whose schema is not Spark's: a type or its DDL becomes Arrow's.
-
-    Args:
-        column: The format.
-
-    Raises:
-        SchemaError: The schema is text, but neither DDL nor a JSON Schema.
-    """
-    if column.name != "json":
-        return column
-    schema = column.schema
-    if isinstance(schema, str) and not schema.lstrip().startswith("{"):
-        schema = parse_ddl(schema, column.side)
-    if isinstance(schema, t.DataType):
-        return replace(column, schema=to_arrow_type(schema, timezone="UTC"))
-    return column
 
 
 def json_spark_type(column: ColumnFormat) -> t.DataType:
