@@ -26,8 +26,9 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Xlog:gc",
 }
+"""A JVM that prints, on its output: that of a verb is its report alone."""
 NO_ENVIRONMENT: Mapping[str, str] = {}
 Self = TypeVar("Self", bound="VerbProcess")
 

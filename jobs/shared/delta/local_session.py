@@ -2,7 +2,8 @@
 
 The rule: Spark starts in the command's own process, with klog's jar and with Delta. Delta's jars
 come from `--conf spark.jars` or from Spark's folder if they are there, else from Maven Central. A
-program of spark-submit gives its session itself.
+program of spark-submit gives its session itself. The command's output is its report alone: what the
+JVM prints, as it does when its code cache is full, goes with the errors.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def delta_session(settings: Sequence[tuple[str, str]], name: str) -> Iterator[Sp
     for key, value in settings:
         builder = builder.config(key, value)
     try:
-        spark = configure(builder).getOrCreate()
+        with _output_to_errors():
+            spark = configure(builder).getOrCreate()
     except Exception as exc:  # PySpark raises several kinds.
         raise KlogError(
             "Spark did not start: its own messages are above. Without access to Maven Central give "
@@ -70,6 +72,20 @@ def delta_session(settings: Sequence[tuple[str, str]], name: str) -> Iterator[Sp
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def _output_to_errors() -> Iterator[None]:
+    """Let processes that are started in this block write their output with the errors."""
+    output, errors = 1, 2
+    sys.stdout.flush()
+    saved = os.dup(output)
+    try:
+        os.dup2(errors, output)
+        yield
+    finally:
+        os.dup2(saved, output)
+        os.close(saved)
 
 
 def _has_delta(settings: Sequence[tuple[str, str]], home: Path | None) -> bool:
