@@ -48,7 +48,7 @@ def link_project(folder: Path) -> None:
             (folder / path.name).symlink_to(path)
 
 
-def run_in(folder: Path, *command: str) -> str:
+def run_in(folder: Path, *command: str, **environment: str) -> str:
     """Run a command in a folder, with this environment's `klog` first, and return its output."""
     executable = Path(sys.executable)
     done = subprocess.run(
@@ -59,6 +59,7 @@ def run_in(folder: Path, *command: str) -> str:
             "PATH": f"{executable.parent}:{os.environ['PATH']}",
             "PYSPARK_PYTHON": str(executable),
             "SPARK_LOCAL_IP": "127.0.0.1",
+            **environment,
         },
         capture_output=True,
         text=True,
@@ -69,14 +70,14 @@ def run_in(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def run_blocks(folder: Path, blocks: Sequence[Block]) -> None:
+def run_blocks(folder: Path, blocks: Sequence[Block], **environment: str) -> None:
     """Run blocks one after another; each prints what its page says, or anything."""
     codes = [
         block.code if block.language == PYTHON else _RUN_SHELL.format(code=block.code)
         for block in blocks
     ]
     script = f"\nprint({_MARK!r}, flush=True)\n".join(codes)
-    printed = run_in(folder, sys.executable, "-c", script).split(_MARK)
+    printed = run_in(folder, sys.executable, "-c", script, **environment).split(_MARK)
     assert len(printed) == len(blocks)
     for block, output in zip(blocks, printed, strict=True):
         if block.prints is not None:
