@@ -110,7 +110,7 @@ def run(
         return TopicPosition(written, table_id)
 
     report = _Rounds(root, topic, table, dry_run=dry_run)
-    with delta_errors(topic):
+    with delta_errors(f"topic {topic}"):
         copy = TableCopy(
             spark,
             TableLog(spark, DeltaTarget(spark, table)),

@@ -14,27 +14,22 @@ if __name__ == "__main__":
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.options.spark_paths import log_directories
 from klog.errors import OptionError
-from klog.jobs.copying_to_delta.batch_writer import APPEND, MODES, BatchWriter
-from klog.jobs.copying_to_delta.copy_topic import CopyResult, TableOptions, TopicCopy
-from klog.jobs.copying_to_delta.dead_letter_table import DeadLetterTable
+from klog.jobs.copying_to_delta.batch_writer import APPEND, MODES
+from klog.jobs.copying_to_delta.copy_topic import TableOptions
 from klog.jobs.copying_to_delta.table_rows import DEAD_LETTERS, FAIL, DecodedValues, TableRows
-from klog.jobs.copying_to_delta.to_delta_report import CopiedPartition, CopiedRows, ToDeltaReport
+from klog.jobs.copying_to_delta.to_delta_report import ToDeltaReport
+from klog.jobs.copying_to_delta.topic_copies import CopyTables, TopicCopies
 from klog.jobs.shared.copy_rounds import copy_in_rounds, topic_strategy
-from klog.jobs.shared.delta.delta_session import check_delta, delta_errors
-from klog.jobs.shared.delta.delta_target import DeltaTarget
-from klog.jobs.shared.job_failures import FailedTopic
+from klog.jobs.shared.delta.delta_session import check_delta
 from klog.jobs.shared.topic_batches import TopicReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TOPIC_PLACE = "{topic}"
 _REMEDY = (
     "give the option failOnDataLoss=false to go on with what is left, or another table for what "
     "the topic has now"
@@ -83,7 +78,8 @@ def run(
         merge_schema: Add new columns, and new fields of values, to a table that exists.
         table_properties: Table properties for a table that does not exist yet.
         cluster_by: The columns of its liquid clustering.
-        zorder_by: The columns by which OPTIMIZE orders the rows of each table that got some.
+        zorder_by: The columns by which OPTIMIZE orders the rows of each table that got some, at the
+            end of the run.
         continuous: Go on until the process is interrupted.
         interval_seconds: The pause between two looks at a topic that had nothing new.
         dry_run: Only plan; write nothing.
@@ -100,68 +96,34 @@ def run(
     if mode not in MODES:
         raise OptionError(f"--mode: must be one of {', '.join(MODES)}, got {mode!r}")
     check_delta(spark)
-    reader = TopicReader(log_directories({"path": root}), options, _REMEDY)
-    values = DecodedValues(decode, on_error, merge_schema)
-    if (on_error == DEAD_LETTERS) != (dead_letter_table is not None):
-        raise OptionError("--on-error dead-letters, --dead-letter-table: give both or neither")
-    dead_letters = (
-        DeadLetterTable(DeltaTarget(spark, dead_letter_table)) if dead_letter_table else None
-    )
-    rows = TableRows(root, options, values)
-    table_options = TableOptions(table_properties, tuple(cluster_by))
-
-    def target_of(name: str) -> DeltaTarget:
-        return DeltaTarget(spark, table.replace(_TOPIC_PLACE, name))
-
-    def copy_of(name: str) -> TopicCopy:
-        target = target_of(name)
-        writer = BatchWriter(target.name, mode, merge_schema=merge_schema)
-        return TopicCopy(spark, name, reader, target, rows, writer, dead_letters, random_uuid)
-
-    def copy(name: str) -> CopyResult:
-        if dry_run:
-            return copy_of(name).plan()
-        result = copy_of(name).copy(table_options)
-        if zorder_by and result.rows.batches:
-            target_of(name).optimize(zorder_by)
-        return result
-
-    copies = _Copies()
-
-    def copy_one(name: str) -> None:
-        with delta_errors(name):
-            copies.add(copy(name))
-
     if (topic is None) == (topic_pattern is None):
         raise OptionError("--topic, --topic-pattern: must give exactly one of them")
+    if (on_error == DEAD_LETTERS) != (dead_letter_table is not None):
+        raise OptionError("--on-error dead-letters, --dead-letter-table: give both or neither")
+    _check_zorder(zorder_by, cluster_by, continuous=continuous)
+    reader = TopicReader(log_directories({"path": root}), options, _REMEDY)
+    rows = TableRows(root, options, DecodedValues(decode, on_error, merge_schema))
+    table_options = TableOptions(table_properties, tuple(cluster_by))
+    tables = CopyTables(table, dead_letter_table, mode, merge_schema, table_options)
+    copies = TopicCopies(spark, reader, rows, tables)
     strategy = topic_strategy(topic, topic_pattern)
     failed = copy_in_rounds(
         lambda: reader.topics(strategy),
-        copy_one,
+        copies.plan if dry_run else copies.copy,
         is_continuous=continuous and not dry_run,
         interval_seconds=interval_seconds,
     )
-    return copies.report(root, failed, dry_run=dry_run, seconds=time.monotonic() - started)
+    if zorder_by:
+        copies.order_rows(zorder_by)
+    seconds = time.monotonic() - started
+    return ToDeltaReport(root, dry_run, copies.partitions, seconds, failed, copies.rows)
 
 
-class _Copies:
-    """What was copied so far, in any number of rounds."""
-
-    def __init__(self) -> None:
-        self._partitions: dict[tuple[str, str, int], CopiedPartition] = {}
-        self._rows = CopiedRows()
-
-    def add(self, result: CopyResult) -> None:
-        """Add what was copied of a topic."""
-        self._rows += result.rows
-        for part in result.partitions:
-            key = (part.table, part.topic, part.partition)
-            first = self._partitions.get(key, part)
-            self._partitions[key] = replace(part, start_offset=first.start_offset)
-
-    def report(
-        self, root: str, failed: tuple[FailedTopic, ...], *, dry_run: bool, seconds: float
-    ) -> ToDeltaReport:
-        """Return the report."""
-        partitions = tuple(self._partitions.values())
-        return ToDeltaReport(root, dry_run, partitions, seconds, failed, self._rows)
+def _check_zorder(zorder_by: Sequence[str], cluster_by: Sequence[str], *, continuous: bool) -> None:
+    if zorder_by and cluster_by:
+        raise OptionError("--zorder-by, --cluster-by: Delta orders rows by only one of them")
+    if zorder_by and continuous:
+        raise OptionError(
+            "--zorder-by: it comes at the end of a run, and --continuous has none. Run OPTIMIZE "
+            "... ZORDER BY by itself, or use --cluster-by"
+        )

@@ -146,4 +146,5 @@ Maven Central; on a cluster use spark-submit. docs/from-delta.md says more.
     _add_options,
     _load,
     configure=configure_delta,
+    topic_help="the name of the topic",
 )

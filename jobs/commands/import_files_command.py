@@ -84,4 +84,5 @@ nothing. The files of to-files become the same records again. `klog import-log` 
 log directory, with its offsets, instead. docs/files.md says more.""",
     _add_options,
     _load,
+    topic_help="the name of the topic",
 )

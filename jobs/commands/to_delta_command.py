@@ -154,5 +154,6 @@ on a cluster use spark-submit. docs/tables.md says more.
     _add_options,
     _load,
     root_help="a klog root or a broker's log directory",
+    topic_help="topics' full names, repeatable or with commas; or give --topic-pattern",
     configure=configure_delta,
 )

@@ -13,21 +13,30 @@ record, and a batch that is merged again changes nothing. A tombstone deletes th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from klog.errors import OptionError
 from klog.jobs.copying_to_delta.commit_note import CommitNote
 from klog.jobs.copying_to_delta.copied_topics import DeltaTransaction
 from klog.jobs.shared.delta.delta_target import DeltaTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 APPEND, UPSERT = MODES = ("append", "upsert")
 _APPLICATION = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
 _NOTE = "spark.databricks.delta.commitInfo.userMetadata"
+_MERGED_BY = ("topic", "partition", "offset", "timestamp", "key")
+"""The columns by which a row and a change are compared."""
 _NO_KEY = (
     "the record has no key, and upsert keeps one row for each key. Use --mode append for this topic"
+)
+_NO_DECODED_KEY = (
+    "its key cannot be decoded, and upsert keeps one row for each key. Use --on-error dead-letters "
+    "for such records: "
 )
 
 
@@ -47,6 +56,28 @@ class BatchWriter:
         if self.mode == APPEND:
             return spark
         return type(spark)(spark.sparkContext, spark._jsparkSession.cloneSession())
+
+    def check_columns(self, rows: StructType, table: StructType) -> None:
+        """Refuse a table that lacks columns or fields that the rows have, unless they are added.
+
+        Args:
+            rows: The type of the rows of a batch.
+            table: The type of those of the table.
+
+        Raises:
+            OptionError: A column or a field is missing.
+        """
+        missing = list(_missing_fields(rows, table))
+        keys = [name for name in missing if name in _MERGED_BY and self.mode == UPSERT]
+        if keys:
+            raise OptionError(
+                f"table {self._table}: --mode upsert needs its column {keys[0]}. Use another table"
+            )
+        if missing and not self._merge_schema:
+            raise OptionError(
+                f"table {self._table}: it has no {', '.join(missing)}. Give --merge-schema to add "
+                "what is missing, or use another table"
+            )
 
     def write(
         self,
@@ -104,11 +135,14 @@ class BatchWriter:
             .alias("row")
             .merge(changes.alias("change"), "row.topic = change.topic AND row.key = change.key")
             .whenMatchedDelete(is_newer & is_tombstone)
-            .whenMatchedUpdateAll(is_newer)
-            .whenNotMatchedInsertAll(~is_tombstone)
         )
         if self._merge_schema:
+            merge = merge.whenMatchedUpdateAll(is_newer).whenNotMatchedInsertAll(~is_tombstone)
             merge = merge.withSchemaEvolution()
+        else:  # Columns that others have added to the table stay as they are.
+            columns: dict[str, str | Column] = {name: f"change.`{name}`" for name in rows.columns}
+            merge = merge.whenMatchedUpdate(is_newer, columns)
+            merge = merge.whenNotMatchedInsert(~is_tombstone, columns)
         spark.conf.set(_APPLICATION, transaction.application_id)
         spark.conf.set(_VERSION, str(transaction.version))
         spark.conf.set(_NOTE, note.to_text())
@@ -140,8 +174,24 @@ def with_keys(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as sf
 
     place = sf.format_string("%s-%d, offset %d: ", "topic", "partition", "offset")
-    error = sf.raise_error(sf.concat(place, sf.lit(_NO_KEY))).cast(rows.schema["key"].dataType)
+    reason = sf.lit(_NO_KEY)
+    if "key_error" in rows.columns:
+        reason = sf.coalesce(sf.concat(sf.lit(_NO_DECODED_KEY), "key_error"), reason)
+    error = sf.raise_error(sf.concat(place, reason)).cast(rows.schema["key"].dataType)
     return rows.withColumn("key", sf.coalesce("key", error))
+
+
+def _missing_fields(rows: StructType, table: StructType) -> Iterator[str]:
+    """Yield the paths of fields that a table does not have; Delta compares names without case."""
+    from pyspark.sql.types import StructType
+
+    types = {field.name.lower(): field.dataType for field in table.fields}
+    for field in rows.fields:
+        known = types.get(field.name.lower())
+        if known is None:
+            yield field.name
+        elif isinstance(field.dataType, StructType) and isinstance(known, StructType):
+            yield from (f"{field.name}.{path}" for path in _missing_fields(field.dataType, known))
 
 
 def _is_newer(change: str, row: str) -> Column:

@@ -38,10 +38,22 @@ class CopiedTopics:
     Attributes:
         snapshot: The table.
         topics: By topic, where the table is in it.
+        noted_ms: When the newest note was made, in ms; None if there is no note.
     """
 
     snapshot: TableSnapshot
     topics: Mapping[str, CopiedOffsets]
+    noted_ms: int | None = None
+
+    def has_lasting_note(self, now_ms: int) -> bool:
+        """Return whether the newest note is in the first half of the time that Delta keeps it.
+
+        Args:
+            now_ms: The time, in ms.
+        """
+        if self.noted_ms is None:
+            return False
+        return now_ms - self.noted_ms < self.snapshot.log_retention_ms / 2
 
     def transaction(self, batch: TopicBatch) -> DeltaTransaction:
         """Return the transaction that a batch is.
@@ -53,6 +65,16 @@ class CopiedTopics:
         application_id = f"klog-to-delta:{self.snapshot.table_id}:{topic_id}"
         last = self.snapshot.transaction_version(application_id) or 0
         return DeltaTransaction(application_id, max(last, sum(batch.starts.values())) + 1)
+
+    def is_next(self, transaction: DeltaTransaction, snapshot: TableSnapshot) -> bool:
+        """Return whether no other run has committed a transaction or a table in its place.
+
+        Args:
+            transaction: The transaction, which was planned on `self.snapshot`.
+            snapshot: The newest version of the table.
+        """
+        last = snapshot.transaction_version(transaction.application_id) or 0
+        return snapshot.table_id == self.snapshot.table_id and last < transaction.version
 
 
 def find_copied_topics(target: DeltaTarget, topics: Sequence[str], mode: str) -> CopiedTopics:
@@ -80,7 +102,7 @@ def find_copied_topics(target: DeltaTarget, topics: Sequence[str], mode: str) ->
     if missing and not noted.are_all_rows_noted:
         rows = find_row_offsets(target, snapshot, missing)
         copied |= _by_rows(missing, noted, rows)
-    return CopiedTopics(snapshot, copied)
+    return CopiedTopics(snapshot, copied, noted.noted_ms)
 
 
 def _by_rows(

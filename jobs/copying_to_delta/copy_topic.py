@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from klog.connector.back_off import back_off
 from klog.connector.source.stream_offsets import StreamOffsets
-from klog.errors import CommitConflictError
+from klog.connector.system_clock import now_ms
+from klog.errors import CommitConflictError, without_passwords
 from klog.jobs.copying_to_delta.batch_writer import BatchWriter
 from klog.jobs.copying_to_delta.commit_note import CommitNote, parse_commit_note
 from klog.jobs.copying_to_delta.copied_topics import CopiedTopics, find_copied_topics
@@ -117,7 +118,9 @@ class TopicCopy:
         if copied is None:
             return self._rows.needs_a_sample
         known = copied.topics.get(self._topic)
-        return known is not None and known.has_all_partitions
+        if known is None or not known.has_all_partitions:
+            return False
+        return copied.has_lasting_note(now_ms())
 
     def _find_copied(self) -> CopiedTopics | None:
         """Return where the table is; None if there is no table."""
@@ -146,12 +149,17 @@ class TopicCopy:
             topics,
         )
         spark = self._writer.session(self._spark)
-        schema = self._target.rows().schema if self._rows.needs_a_sample else None
+        schema = copied.snapshot.schema
         batch_rows = self._rows.of(spark, batch, schema)
-        with conflicts_of_delta(self._target.name):
-            if self._dead_letters is not None and batch_rows.dead_letters is not None:
+        self._writer.check_columns(batch_rows.rows.schema, schema)
+        transaction = copied.transaction(batch)
+        if self._dead_letters is not None and batch_rows.dead_letters is not None:
+            if not copied.is_next(transaction, self._target.snapshot()):
+                return None
+            with conflicts_of_delta(self._dead_letters.name):
                 self._dead_letters.write(batch, batch_rows.dead_letters)
-            self._writer.write(spark, batch_rows.rows, note, copied.transaction(batch))
+        with conflicts_of_delta(self._target.name):
+            self._writer.write(spark, batch_rows.rows, note, transaction)
         return self._written(note)
 
     def _written(self, note: CommitNote) -> CopiedRows | None:
@@ -177,7 +185,7 @@ class TopicCopy:
             CopiedPartition(
                 name.topic,
                 name.partition,
-                self._target.name,
+                without_passwords(self._target.name),
                 starts.get(name, end_offset),
                 end_offset,
             )

@@ -2,7 +2,8 @@
 
 The rule: the dead letters of a batch are written before its rows, and replace what the table has in
 the offsets of the batch. So a batch that is written again, in part or in whole, has each of them
-once, and no batch is committed without its dead letters.
+once, and no batch is committed without its dead letters. The id of the topic is part of a row, so
+topics of one name, of several roots or one after the other, keep their dead letters apart.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ class DeadLetterTable:
         """Take the table, which may not exist yet."""
         self._target = target
 
+    @property
+    def name(self) -> str:
+        """Return the table as the user has named it."""
+        return self._target.name
+
     def write(self, batch: TopicBatch, dead_letters: DataFrame) -> None:
         """Write the dead letters of a batch; nothing if there is none and never was.
 
@@ -30,6 +36,10 @@ class DeadLetterTable:
             batch: The batch.
             dead_letters: Its records that cannot be decoded, as bytes, with the column `reason`.
         """
+        from pyspark.sql import functions as sf
+
+        topic_id = sf.lit(batch.end.topic_ids.get(batch.topic)).cast("string")
+        dead_letters = dead_letters.withColumn("topic_id", topic_id)
         if not self._target.exists():
             if dead_letters.isEmpty():
                 return
@@ -46,4 +56,6 @@ def _condition(batch: TopicBatch) -> str:
         f"(partition = {name.partition} AND offset >= {start} AND offset < {end})"
         for name, start, end in batch.ranges()
     )
-    return f"topic = '{batch.topic}' AND ({' OR '.join(ranges)})"
+    topic_id = batch.end.topic_ids.get(batch.topic)
+    is_id = "topic_id IS NULL" if topic_id is None else f"topic_id = '{topic_id}'"
+    return f"topic = '{batch.topic}' AND {is_id} AND ({' OR '.join(ranges)})"

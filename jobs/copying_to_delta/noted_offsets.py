@@ -45,6 +45,7 @@ class NotedOffsets:
     lower_bounds: Mapping[str, StreamOffsets] = field(default_factory=dict)
     mode: str = ""
     are_all_rows_noted: bool = False
+    noted_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -58,6 +59,7 @@ class _Search:
     """By topic its last note that was read, and the version of its commit."""
     carried: CommitNote | None = None
     """The newest note, for the topics that it has not copied."""
+    noted_ms: int | None = None
     earliest_plan: tuple[int, CommitNote] | None = None
     """Of the notes, the one that was planned first, and the version of its commit."""
     has_other_rows: bool = False
@@ -83,11 +85,11 @@ class _Search:
             self.earliest_plan = (commit.version, note)
         self.topics.setdefault(note.topic, note.topics[note.topic])
         if self.carried is None:
-            self.carried = note
+            self.carried, self.noted_ms = note, commit.timestamp_ms
 
     def follow_restore(self, commit: TableCommit) -> bool:
         """Go on at the version that a RESTORE has restored; return whether it says which."""
-        self._check_misplaced(commit)
+        self.check_misplaced(commit)
         version = commit.parameters.get("version")
         if version is None:
             return False
@@ -101,7 +103,8 @@ class _Search:
     def result(self) -> NotedOffsets:
         """Return what was found, if the topics that the newest note carries are sure."""
         mode = "" if self.carried is None else self.carried.mode
-        return NotedOffsets({**self.carried_topics(), **self.topics}, mode=mode)
+        topics = {**self.carried_topics(), **self.topics}
+        return NotedOffsets(topics, mode=mode, noted_ms=self.noted_ms)
 
     def carried_topics(self) -> dict[str, StreamOffsets]:
         """Return the topics that have no note of their own, as the newest note has them."""
@@ -120,16 +123,17 @@ class _Search:
             )
         self.oldest_plans[note.topic] = version, note
 
-    def _check_misplaced(self, restore: TableCommit) -> None:
-        """Refuse rows that were planned on what a RESTORE has taken back."""
+    def check_misplaced(self, replacing: TableCommit) -> None:
+        """Refuse rows that were planned on what a commit has taken back or replaced."""
         if self.earliest_plan is None:
             return
         version, note = self.earliest_plan
-        if note.base_version < restore.version:
+        if note.base_version < replacing.version:
             raise KlogError(
-                f"table {self.table}: version {restore.version} is a RESTORE that came while "
-                f"to-delta was writing, and version {version} has rows of topic {note.topic} that "
-                f"follow what was taken back. {_way_back(version)}"
+                f"table {self.table}: version {replacing.version} is a {replacing.operation} that "
+                "has replaced rows while to-delta was writing, and version "
+                f"{version} has rows of topic {note.topic} that follow the rows of before. "
+                f"{_way_back(version)}"
             )
 
 
@@ -165,6 +169,7 @@ def find_noted_offsets(commits: Iterable[TableCommit], table: str, table_id: str
             if not search.follow_restore(commit):
                 break
         elif _replaces_rows(commit):
+            search.check_misplaced(commit)
             break
         else:
             search.add(commit)

@@ -52,6 +52,18 @@ class FileBounds:
             self.max_offset,
         )
 
+    def may_have(self, topics: Sequence[str]) -> bool:
+        """Return whether a record of one of some topics may be in the files.
+
+        Args:
+            topics: The names of the topics.
+        """
+        return any(
+            (self.min_topic is None or self.min_topic <= topic)
+            and (self.max_topic is None or topic <= self.max_topic)
+            for topic in topics
+        )
+
     def single_partition(self) -> TopicPartition | None:
         """Return the only partition in the files; None if there may be several."""
         if self.min_topic is None or self.min_topic != self.max_topic:
@@ -76,7 +88,8 @@ def find_row_offsets(
     """
     if not snapshot.column_names.issuperset(OFFSET_COLUMNS):
         return {}
-    next_offsets, undecided = decide_by_statistics(_file_bounds(snapshot))
+    next_offsets, open_files = decide_by_statistics(_file_bounds(snapshot))
+    undecided = [bounds for bounds in open_files if bounds.may_have(topics)]
     if undecided:
         rows = target.rows_at(snapshot.version).where(_may_be_larger(undecided, next_offsets))
         for name, next_offset in _next_offsets_of_rows(rows, topics):
@@ -141,34 +154,26 @@ def _file_bounds(snapshot: TableSnapshot) -> list[FileBounds]:
 
 
 def _may_be_larger(
-    undecided: Iterable[FileBounds], next_offsets: Mapping[TopicPartition, int]
+    undecided: Sequence[FileBounds], next_offsets: Mapping[TopicPartition, int]
 ) -> Column:
     """Return the condition of rows that may have a larger offset than is known."""
-    from functools import reduce
-
     from pyspark.sql import functions as sf
 
-    undecided = list(undecided)
     if not all(bounds.is_known for bounds in undecided):
         return sf.lit(True)
-    conditions = [
-        sf.col(PARTITION).between(sf.lit(bounds.min_partition), sf.lit(bounds.max_partition))
-        & (sf.col(OFFSET) >= _smallest_known(bounds, next_offsets))
-        for bounds in undecided
-    ]
-    return reduce(lambda left, right: left | right, conditions)
+    return sf.col(OFFSET) >= min(_smallest_known(bounds, next_offsets) for bounds in undecided)
 
 
 def _smallest_known(bounds: FileBounds, next_offsets: Mapping[TopicPartition, int]) -> int:
     """Return the offset below which no row of files with these bounds says anything new."""
+    assert bounds.min_topic is not None
     assert bounds.min_partition is not None
     assert bounds.max_partition is not None
-    topics = {name.topic for name in next_offsets}
-    if len(topics) != 1 or bounds.min_topic != bounds.max_topic:
+    if bounds.min_topic != bounds.max_topic:
         return 0
-    (topic,) = topics
     numbers = range(bounds.min_partition, bounds.max_partition + 1)
-    return min(next_offsets.get(TopicPartition(topic, number), 0) for number in numbers)
+    names = (TopicPartition(bounds.min_topic, number) for number in numbers)
+    return min(next_offsets.get(name, 0) for name in names)
 
 
 def _next_offsets_of_rows(

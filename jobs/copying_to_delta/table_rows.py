@@ -89,8 +89,7 @@ class TableRows:
         Args:
             spark: The session.
             batch: The batch.
-            table_schema: The columns of the table; None if there is no table yet, or no sample is
-                needed.
+            table_schema: The columns of the table; None if there is no table yet.
 
         Raises:
             SchemaError: A field of JSON has another type than in the table.
@@ -156,7 +155,8 @@ class TableRows:
 
         from klog import values
 
-        known = table_schema[side].dataType if table_schema is not None else None
+        columns = [] if table_schema is None else table_schema.fields
+        known = next((field.dataType for field in columns if field.name.lower() == side), None)
         if known is not None and not (self.values.merge_schema and isinstance(known, StructType)):
             return known
         formats: dict[str, Any] = {side: "json"}

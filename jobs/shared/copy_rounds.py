@@ -1,18 +1,22 @@
 """Copy topics in rounds: one, or one after another until the process is interrupted.
 
 The rule: the failure of one topic does not keep the others from being copied, and each round tries
-it again. If there is only one topic, its failure is that of the job.
+it again. If there is only one topic, its failure is that of the job. A job that goes on has no
+report, so what fails is logged, once until it changes.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable, Sequence
 
 from klog.connector.options.consumer_strategy import ConsumerStrategy, Subscribe, SubscribePattern
-from klog.errors import KlogError, OptionError
+from klog.errors import KlogError, OptionError, without_passwords
 from klog.jobs.shared.job_failures import FailedTopic, Failure
+
+_log = logging.getLogger(__name__)
 
 
 def copy_in_rounds(
@@ -34,19 +38,30 @@ def copy_in_rounds(
         KlogError: The only topic failed.
         OSError: The same.
     """
+    logged: dict[str, str] = {}
     while True:
-        names = topics()
-        failed = []
-        for name in names:
-            try:
-                copy(name)
-            except (KlogError, OSError) as exc:
-                if len(names) == 1:
-                    raise
-                failed.append(FailedTopic(name, Failure.of(exc, name)))
+        errors = _copy_each(topics(), copy)
         if not is_continuous:
-            return tuple(failed)
+            return tuple(FailedTopic(name, Failure.of(exc, name)) for name, exc in errors.items())
+        reasons = {name: without_passwords(str(exc)) for name, exc in errors.items()}
+        for name, reason in reasons.items():
+            if logged.get(name) != reason:
+                _log.warning("topic %s is not copied, and tried again: %s", name, reason)
+        logged = reasons
         time.sleep(interval_seconds)
+
+
+def _copy_each(names: Sequence[str], copy: Callable[[str], None]) -> dict[str, KlogError | OSError]:
+    """Copy topics, and return what kept some from being copied; the only one raises it."""
+    errors: dict[str, KlogError | OSError] = {}
+    for name in names:
+        try:
+            copy(name)
+        except (KlogError, OSError) as exc:
+            if len(names) == 1:
+                raise
+            errors[name] = exc
+    return errors
 
 
 def topic_strategy(topic: str | Sequence[str] | None, pattern: str | None) -> ConsumerStrategy:

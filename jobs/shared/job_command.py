@@ -67,6 +67,7 @@ class Command:
     load: Callable[[], RunJob]
     dry_run_help: str = "only show what would be done; write nothing"
     root_help: str = "a klog root"
+    topic_help: str = "topics' full names, repeatable or with commas; default: every topic"
     configure: Callable[[Any], Any] = plain_session
 
 
@@ -85,7 +86,7 @@ def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
         parser: The parser of the command.
         command: The job.
     """
-    add_topics_option(parser, "topics' full names, repeatable or with commas; default: every topic")
+    add_topics_option(parser, command.topic_help)
     command.add_options(parser)
     parser.add_argument("--dry-run", action="store_true", help=command.dry_run_help)
     parser.add_argument("--json", action="store_true", help="one JSON object")

@@ -101,6 +101,35 @@ def test_dead_letters_are_there_once(delta_spark: SparkSession, place: tuple[str
         assert (len(rows), len(set(rows))) == (count, count)
 
 
+def test_dead_letters_of_topics_of_one_name(
+    delta_spark: SparkSession, place: tuple[str, str]
+) -> None:
+    """Two roots have a topic of the same name; neither replaces dead letters of the other."""
+    root, table = place
+    arguments: dict[str, Any] = {
+        "decode": {"key": "string", "value": "json", "value_schema": "id int"},
+        "on_error": "dead-letters",
+        "dead_letter_table": f"{table}-dead",
+    }
+    for number in range(2):
+        append(new_log(f"{root}-{number}", 1), [("k", "bad"), ("k", "worse")])
+        run(delta_spark, f"{root}-{number}", TOPIC, f"{table}-{number}", **arguments)
+    ids = values_of(delta_spark, f"{table}-dead", "topic_id", "offset")
+    assert (len(ids), len(set(ids))) == (4, 4)
+
+
+def test_an_upsert_of_a_key_that_cannot_be_decoded(
+    delta_spark: SparkSession, place: tuple[str, str]
+) -> None:
+    root, table = place
+    append(new_log(root, 1), [("k", "v")])
+    decode = {"key": "integer", "value": "string"}
+    with pytest.raises(
+        KlogError, match=r"orders-0, offset 0: its key cannot be decoded.*integer: "
+    ):
+        run(delta_spark, root, TOPIC, table, mode="upsert", decode=decode, on_error="null")
+
+
 def test_upsert_of_decoded_values(delta_spark: SparkSession, place: tuple[str, str]) -> None:
     """A record that cannot be decoded is not taken for a tombstone."""
     root, table = place

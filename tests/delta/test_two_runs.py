@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.options.spark_paths import log_directories
-from klog.errors import KlogError
+from klog.errors import CommitConflictError, KlogError
 from klog.jobs.copying_to_delta.batch_writer import MODES, BatchWriter
-from klog.jobs.copying_to_delta.copy_topic import TableOptions, TopicCopy
+from klog.jobs.copying_to_delta.copy_topic import MAX_CONFLICTS, TableOptions, TopicCopy
 from klog.jobs.copying_to_delta.table_rows import TableRows
 from klog.jobs.shared.delta.delta_target import DeltaTarget
 from klog.jobs.shared.topic_batches import TopicReader
@@ -59,7 +59,8 @@ class Between:
             run(self.spark, self.root, TOPIC, self.table, mode=self.mode)
         elif step:
             self.number += 1
-            self.spark.sql(step.format(table=f"delta.`{self.table}`", number=self.number))
+            for statement in step.split(";"):
+                self.spark.sql(statement.format(table=f"delta.`{self.table}`", number=self.number))
         return random_uuid()
 
 
@@ -92,6 +93,29 @@ def test_two_upserts_of_one_session(delta_spark: SparkSession, tmp_path: Path) -
         assert list(pool.map(copy, ["a", "b"])) == [20, 20]
     for topic in ("a", "b"):
         assert rows_of_table(delta_spark, str(tmp_path / topic)) == rows_of_topic(log, topic)
+
+
+def test_two_topics_of_one_table_at_once(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Each carries the offsets of the other, as they were when it was planned."""
+    root, table = str(tmp_path / "root"), str(tmp_path / "table")
+    log = new_log(root, 2, "a")
+    log.create_topic("b")
+    topics = ("a", "b")
+    for topic in topics:
+        append(log, numbered(0, 10), topic)
+    run(delta_spark, root, topics, table)
+
+    def copy(topic: str) -> int:
+        limits = {"maxOffsetsPerTrigger": "10"}
+        return run(delta_spark, root, topic, table, options=limits).rows.inserted
+
+    for topic in topics:
+        append(log, numbered(10, 40), topic)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(copy, topics)) == [30, 30]
+    assert [copy(topic) for topic in topics] == [0, 0]
+    expected = [row for topic in topics for row in rows_of_topic(log, topic)]
+    assert rows_of_table(delta_spark, table) == expected
 
 
 def test_another_run_was_further_on(delta_spark: SparkSession, tmp_path: Path) -> None:
@@ -149,3 +173,44 @@ def test_a_restore_before_the_batch_is_written(delta_spark: SparkSession, tmp_pa
     delta_spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF 4")
     run(delta_spark, root, TOPIC, table)
     assert rows_of_table(delta_spark, table) == rows_of_topic(log)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "INSERT OVERWRITE {table} SELECT * FROM {table} WHERE offset < 5",
+        "DELETE FROM {table}; CREATE OR REPLACE TABLE {table} SHALLOW CLONE delta.`EMPTY`",
+    ],
+)
+def test_rows_are_replaced_before_the_batch_is_written(
+    delta_spark: SparkSession, tmp_path: Path, step: str
+) -> None:
+    """The run itself finds that its rows follow others than those it was planned on."""
+    root, table, empty = (str(tmp_path / name) for name in ("root", "table", "empty"))
+    log = new_log(root, 1)
+    append(log, numbered(0, 10))
+    run(delta_spark, root, TOPIC, table)
+    append(log, numbered(10, 20))
+    DeltaTarget(delta_spark, empty).create(
+        DeltaTarget(delta_spark, table).snapshot().schema, {}, ()
+    )
+    between = Between(delta_spark, root, table, "append")
+    last = 2 + step.count(";")
+    with pytest.raises(KlogError, match=f"has replaced rows while .* AS OF {last},"):
+        between.copy(step.replace("EMPTY", empty))
+    delta_spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF {last}")
+    run(delta_spark, root, TOPIC, table)
+    assert rows_of_table(delta_spark, table) == rows_of_topic(log)
+
+
+@pytest.mark.full
+def test_writers_that_are_in_the_way_all_the_time(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    root, table = str(tmp_path / "root"), str(tmp_path / "table")
+    append(new_log(root, 1), numbered(0, 10))
+    between = Between(delta_spark, root, table, "append")
+    change = "ALTER TABLE {table} SET TBLPROPERTIES ('number' = '{number}')"
+    with pytest.raises(CommitConflictError, match=f"{MAX_CONFLICTS} times in a row"):
+        between.copy(*[change] * MAX_CONFLICTS)
+    assert between.copy() == 10

@@ -143,14 +143,25 @@ def test_only_what_is_needed_is_read() -> None:
     assert set(find_noted_offsets(commits(), "t", TABLE_ID).topics) == {"a", "b"}  # type: ignore[arg-type]
 
 
-def test_rows_that_follow_what_was_taken_back() -> None:
+@pytest.mark.parametrize(
+    "replacing",
+    [
+        other(5, "RESTORE", version="1"),
+        other(5, "CLONE"),
+        other(5, "WRITE", mode="Overwrite"),
+        other(5, "CREATE OR REPLACE TABLE"),
+    ],
+    ids=lambda commit: commit.operation,
+)
+def test_rows_that_follow_what_was_replaced(replacing: TableCommit) -> None:
     commits = [
         copied(7, "b", base=5, b=3),
         copied(6, "a", base=4, a=50),
-        other(5, "RESTORE", version="1"),
+        replacing,
         copied(4, "a", a=40),
     ]
-    with pytest.raises(KlogError, match=r"version 5 is a RESTORE .* version 6 has rows of topic a"):
+    message = f"version 5 is a {replacing.operation} .* version 6 has rows of topic a"
+    with pytest.raises(KlogError, match=message):
         find_noted_offsets(iter(commits), "t", TABLE_ID)
 
 
@@ -215,6 +226,21 @@ def test_statistics_that_decide_and_those_that_do_not() -> None:
     next_offsets, undecided = decide_by_statistics(files)
     assert offsets_to_json(next_offsets) == {"a": {"0": 10, "1": 4}}
     assert undecided == files[3:]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "topics", "is_so"),
+    [
+        (FileBounds("b", "d", 0, 0, 5), ["a", "e"], False),
+        (FileBounds("b", "d", 0, 0, 5), ["a", "c"], True),
+        (FileBounds("t" * 32, "t" * 32 + "\x7f", 0, 0, 5), ["t" * 40], True),
+        (FileBounds(None, None, None, None, None), ["a"], True),
+    ],
+)
+def test_files_that_have_no_record_of_a_topic(
+    bounds: FileBounds, topics: list[str], is_so: bool
+) -> None:
+    assert bounds.may_have(topics) is is_so
 
 
 @pytest.mark.parametrize(

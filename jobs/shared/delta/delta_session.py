@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from klog.errors import KlogError, OptionError
+from klog.errors import DataLossError, KlogError, OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,15 +20,19 @@ WORKING_PAIRS = {"4.2": "4.4.0"}
 """By version of Spark: the version of delta-spark."""
 EXTENSION = ("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
 CATALOG = ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-_OWN_ERROR = re.compile(r"klog\.errors\.\w+: (?P<message>.*)")
+_OWN_ERROR = re.compile(r"klog\.errors\.(?P<kind>\w+): (?P<message>.*)")
 """An error of klog's in a task of Python, as Spark quotes it."""
 _RAISED = re.compile(
     r"\[USER_RAISED_EXCEPTION\] (?P<message>.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE
 )
+_MESSAGE = re.compile(r".*?SQLSTATE: \w+", re.DOTALL)
+"""What Spark says, without the plan of the query that may follow."""
+_TRACE, _JVM = "\n\tat ", "\n\nJVM"
 _MAX_CAUSES = 10
 _FRAMES = 3
 """A class that lacks something is among the innermost frames."""
-_ARTIFACT = re.compile(r"delta-spark_(?P<spark>\d+\.\d+)_\d+\.\d+-(?P<delta>[\w.-]+)\.jar")
+_ARTIFACT = re.compile(r"delta-spark_(?:(?P<spark>\d+\.\d+)_)?\d+\.\d+-(?P<delta>[\w.-]+)\.jar")
+"""Such as `delta-spark_4.2_2.13-4.4.0.jar`; older ones do not name their Spark."""
 
 
 def delta_package(spark_version: str) -> str:
@@ -69,23 +73,39 @@ def check_delta(spark: SparkSession) -> None:
             f"this Spark session has no Delta: start it with --packages "
             f"{delta_package(spark.version)}, or with the jars of {_pairs()}"
         )
-    artifact = _ARTIFACT.search(jar)
-    if artifact is not None and not spark.version.startswith(f"{artifact['spark']}."):
-        raise OptionError(
-            f"delta-spark {artifact['delta']} for Spark {artifact['spark']} does not work with "
-            f"Spark {spark.version}. Use {_pairs()}"
-        )
+    check_pair(spark.version, jar)
     for name, value in (EXTENSION, CATALOG):
         if value not in (spark.conf.get(name, "") or ""):
             raise OptionError(f"{name}: Delta needs it. Start the session with {name}={value}")
 
 
+def check_pair(spark_version: str, jar: str) -> None:
+    """Refuse a Delta that was made for another Spark.
+
+    Args:
+        spark_version: Such as `4.2.0`.
+        jar: The path of Delta's jar. A name that does not say the versions, as where a vendor has
+            Delta in a jar of its own, passes.
+
+    Raises:
+        OptionError: The name says another Spark, or a Delta of before its names said that.
+    """
+    artifact = _ARTIFACT.search(jar)
+    if artifact is None or spark_version.startswith(f"{artifact['spark']}."):
+        return
+    made_for = f" for Spark {artifact['spark']}" if artifact["spark"] else ""
+    raise OptionError(
+        f"delta-spark {artifact['delta']}{made_for} does not work with Spark {spark_version}. "
+        f"Use {_pairs()}"
+    )
+
+
 @contextmanager
-def delta_errors(topic: str) -> Iterator[None]:
+def delta_errors(subject: str) -> Iterator[None]:
     """Translate the errors of Spark and Delta into one sentence.
 
     Args:
-        topic: The topic that is copied, for the error.
+        subject: What the error begins with, such as the topic that is copied.
 
     Raises:
         KlogError: The translated error.
@@ -101,23 +121,29 @@ def delta_errors(topic: str) -> Iterator[None]:
             raise KlogError(
                 f"this Delta does not work with this Spark ({cause.toString()}). Use {_pairs()}"
             ) from exc
-        raise KlogError(f"topic {topic}: {_sentence(cause, cause.toString())}") from exc
+        raise _translated(subject, cause, cause.toString()) from exc
     except PySparkException as exc:
         origin = getattr(exc, "_origin", None)
-        raise KlogError(f"topic {topic}: {_sentence(origin, str(exc))}") from exc
+        raise _translated(subject, origin, str(exc)) from exc
 
 
-def _sentence(exception: Any, text: str) -> str:
-    """Return what klog says in an error of Spark's or its causes, else what Spark says."""
+def _translated(subject: str, exception: Any, text: str) -> KlogError:
+    """Return the error that klog has raised in a task, else one with what Spark says."""
     causes = [text]
     while exception is not None and len(causes) < _MAX_CAUSES:
         causes.append(exception.toString())
         exception = exception.getCause()
     for cause in causes:
-        own = _OWN_ERROR.search(cause) or _RAISED.search(cause)
+        own = _OWN_ERROR.search(cause)
         if own is not None:
-            return own["message"]
-    return text.split("\n\tat ")[0].split("\n\nJVM")[0]
+            kind = DataLossError if own["kind"] == DataLossError.__name__ else KlogError
+            return kind(f"{subject}: {own['message']}")
+        raised = _RAISED.search(cause)
+        if raised is not None:
+            return KlogError(f"{subject}: {raised['message']}")
+    message = _MESSAGE.match(text)
+    reason = message[0] if message else text.split(_TRACE)[0].split(_JVM)[0]
+    return KlogError(f"{subject}: {reason}")
 
 
 def _is_linkage_error(exception: Any) -> bool:

@@ -28,6 +28,7 @@ _HISTORY_COLUMNS = (
     "operationParameters",
     "userMetadata",
     "operationMetrics",
+    "timestamp",
 )
 
 
@@ -41,6 +42,7 @@ class TableCommit:
         parameters: The operation's parameters.
         user_metadata: What the writer has said about it.
         metrics: What the operation did, by Delta's names.
+        timestamp_ms: When it was made, in ms.
     """
 
     version: int
@@ -48,6 +50,7 @@ class TableCommit:
     parameters: Mapping[str, str | None]
     user_metadata: str | None = None
     metrics: Mapping[str, str] = field(default_factory=dict)
+    timestamp_ms: int = 0
 
 
 class TableSnapshot:
@@ -64,27 +67,36 @@ class TableSnapshot:
         return str(self._snapshot.metadata().id())
 
     @cached_property
-    def schema(self) -> Mapping[str, Any]:
-        """Return the schema, as Delta's JSON has it."""
-        fields: dict[str, Any] = json.loads(self._snapshot.metadata().schemaString())
-        return fields
+    def schema(self) -> StructType:
+        """Return the type of the rows; metadata of a column has what Delta keeps of it."""
+        from pyspark.sql.types import StructType
+
+        return StructType.fromJson(json.loads(self._snapshot.metadata().schemaString()))
 
     @cached_property
     def column_names(self) -> frozenset[str]:
-        """Return the names of the columns."""
-        return frozenset(column["name"] for column in self.schema["fields"])
+        """Return the names of the columns in lower case, as Delta tells them apart."""
+        return frozenset(self._physical_names)
 
     def physical_names(self, columns: Sequence[str]) -> dict[str, str]:
         """Return the names that columns have in files and statistics.
 
         Args:
-            columns: The names of columns of the table.
+            columns: The names of columns of the table, in lower case.
         """
-        names = {
-            column["name"]: column.get("metadata", {}).get(_PHYSICAL_NAME, column["name"])
-            for column in self.schema["fields"]
+        return {column: self._physical_names[column] for column in columns}
+
+    @cached_property
+    def log_retention_ms(self) -> int:
+        """Return how long the table's log keeps its commits (`delta.logRetentionDuration`)."""
+        return int(self._snapshot.deltaLog().deltaRetentionMillis(self._snapshot.metadata()))
+
+    @cached_property
+    def _physical_names(self) -> dict[str, str]:
+        return {
+            column.name.lower(): column.metadata.get(_PHYSICAL_NAME, column.name)
+            for column in self.schema.fields
         }
-        return {column: names[column] for column in columns}
 
     def transaction_version(self, application_id: str) -> int | None:
         """Return the version of an application's last transaction; None if it has none.
@@ -108,7 +120,8 @@ class DeltaTarget:
     def __init__(self, spark: SparkSession, name: str) -> None:
         """Take the table as the user has named it: a path, a URL, or a name in a catalog."""
         self._spark, self.name = spark, name
-        self._path = _path_of(name)
+        path = _path_of(name)
+        self._path = _absolute(spark, path) if path is not None else None
 
     def exists(self) -> bool:
         """Return whether the table exists.
@@ -236,6 +249,7 @@ class DeltaTarget:
                         row["operationParameters"] or {},
                         row["userMetadata"],
                         row["operationMetrics"] or {},
+                        int(row["timestamp"].timestamp() * 1000),
                     )
                     next_version = row["version"] - 1
             if len(rows) < limit:
@@ -248,3 +262,13 @@ def _path_of(name: str) -> str | None:
     if name.startswith(_PATH_PREFIX) and name.endswith("`"):
         return name[len(_PATH_PREFIX) : -1]
     return name if "/" in name else None
+
+
+def _absolute(spark: SparkSession, path: str) -> str:
+    """Return a path as Hadoop completes it: Delta takes a relative one for a name."""
+    if path.startswith("/") or ":" in path:
+        return path
+    jvm: Any = spark._jvm
+    relative = jvm.org.apache.hadoop.fs.Path(path)
+    file_system = relative.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    return str(file_system.makeQualified(relative).toString())
