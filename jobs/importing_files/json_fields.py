@@ -87,8 +87,14 @@ def _field(lines: pa.Array, numbers: Numbers, name: str) -> pa.Array:
         table = try_parse(lines, pa.schema([(name, kind)]))
         if table is not None:
             column = table[name].combine_chunks()
-            if kind == pa.int64() and pc.any(pc.equal(column, 0)).as_py():
-                break  # It may be `-0`, which keeps its text too.
+            if kind == pa.int64() and _has_minus_zero(lines, column):
+                break
             return column
     texts = convert_lines(lines, numbers, lambda record: as_text(record.get(name)), _OBJECT)
     return pa.array(texts, pa.string())
+
+
+def _has_minus_zero(lines: pa.Array, column: pa.Array) -> bool:
+    """Return whether a number of the column may be `-0`, whose text Arrow does not keep."""
+    has_zero = pc.any(pc.equal(column, 0)).as_py()
+    return bool(has_zero and pc.any(pc.match_substring_regex(lines, "-0[^0-9.]")).as_py())

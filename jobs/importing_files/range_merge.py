@@ -22,15 +22,14 @@ import pyarrow.parquet as pq
 from klog.errors import KlogError
 from klog.jobs.importing_files.chosen_fields import RecordFields
 from klog.jobs.importing_files.table_files import (
-    BATCH_ROWS,
     BLOCK_BYTES,
     batch_rows,
     converted,
     record_fields,
 )
 
-START_OFFSETS = 1 << 12
-"""Offsets of the first step."""
+START_OFFSETS, MAX_OFFSETS = 1 << 12, 1 << 16
+"""Offsets of the first step, and of the longest."""
 OFFSET = "offset"
 
 
@@ -106,8 +105,8 @@ def _merged(cursors: Sequence[_Cursor]) -> Iterator[pa.RecordBatch]:
                 heapq.heappush(heap, (cursors[number].next_offset, number))
         if parts:
             table = pa.Table.from_batches(parts)
-            yield from table.sort_by(OFFSET).to_batches(BATCH_ROWS)
-            step = max(step // 2, 1) if table.nbytes > BLOCK_BYTES else min(step * 2, BATCH_ROWS)
+            yield from table.sort_by(OFFSET).to_batches(MAX_OFFSETS)
+            step = max(step // 2, 1) if table.nbytes > BLOCK_BYTES else min(step * 2, MAX_OFFSETS)
 
 
 def _batches(file: RangeFile) -> Iterator[pa.RecordBatch]:
@@ -122,7 +121,7 @@ def _batches(file: RangeFile) -> Iterator[pa.RecordBatch]:
                     "of int64. Restore it from a copy, or rename it"
                 )
             yield from parquet.iter_batches(batch_rows(parquet.metadata))
-    except (pa.ArrowException, OSError) as exc:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as exc:
         raise KlogError(
             f"{file.path}: it cannot be read as Parquet: {exc}. Restore it from a copy"
         ) from exc

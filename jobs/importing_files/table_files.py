@@ -25,7 +25,9 @@ from klog.jobs.importing_files.field_times import WrongRowError
 from klog.jobs.importing_files.source_files import without_codec
 
 BLOCK_BYTES = 8 << 20
-BATCH_ROWS = 1 << 16
+MAX_HEADER_BYTES = 1 << 20
+BATCH_ROWS = 1 << 13
+"""Few, as values that repeat are long only when they are decoded."""
 _TOO_LONG = "straddling"
 """How Arrow says that a row is longer than a block."""
 
@@ -40,17 +42,28 @@ def csv_columns(stream: Any, path: str) -> list[str]:
     Raises:
         KlogError: It has no header.
     """
-    head = stream.read(BLOCK_BYTES)
+    head = stream.read(MAX_HEADER_BYTES)
     if len(head.strip(b"\r\n").splitlines()) < 2 and not stream.read(1):
         return []
-    # The last row may be cut, or any row wrong: the rows are read later.
-    options = _parse_options(path, invalid_row_handler=lambda row: "skip")
+    header = pa.BufferReader(_header(head))
     try:
-        with pv.open_csv(pa.BufferReader(head), _read_options(), options) as reader:
+        with pv.open_csv(header, _read_options(), _parse_options(path)) as reader:
             names: list[str] = reader.schema.names
             return names
-    except pa.ArrowInvalid as exc:
-        raise KlogError(f"{exc}. Give the file a first line with the names of its columns") from exc
+    except (pa.ArrowInvalid, UnicodeDecodeError) as exc:
+        raise KlogError(
+            f"{exc}. Give the file a first line with the names of its columns, in UTF-8"
+        ) from exc
+
+
+def _header(head: bytes) -> bytes:
+    """Return the first line that is not empty, to the end of its quotes."""
+    header = b""
+    for line in head.splitlines(keepends=True):
+        header += line
+        if header.strip() and header.count(b'"') % 2 == 0:
+            break
+    return header
 
 
 def read_csv(
@@ -96,7 +109,7 @@ def read_parquet(file: Any, fields: RecordFields) -> Iterator[pa.RecordBatch]:
         parquet = pq.ParquetFile(file)
         batches = parquet.iter_batches(batch_rows(parquet.metadata))
         yield from converted(batches, record_fields(parquet.schema_arrow.names, fields))
-    except (pa.ArrowException, OSError) as exc:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as exc:
         raise KlogError(f"it cannot be read as Parquet: {exc}. Restore it from a copy") from exc
 
 
@@ -149,6 +162,6 @@ def _read_options() -> Any:
     return pv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES)
 
 
-def _parse_options(path: str, **more: Any) -> Any:
+def _parse_options(path: str) -> Any:
     delimiter = "\t" if without_codec(path).endswith(".tsv") else ","
-    return pv.ParseOptions(delimiter=delimiter, newlines_in_values=True, **more)
+    return pv.ParseOptions(delimiter=delimiter, newlines_in_values=True)

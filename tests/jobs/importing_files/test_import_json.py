@@ -55,7 +55,7 @@ def test_values_of_a_field_stay_what_they_are(log: Log, source: Path) -> None:
 
 @pytest.mark.parametrize(
     "numbers",
-    [["1", "-20"], ["-0", "0"], ["1.0", "1e2", "0.10", "1E+05"], ["9" * 30, "1e400", "-1e-400"]],
+    [["0", "-20"], ["-0", "0"], ["1.0", "1e2", "0.10", "1E+05"], ["9" * 30, "1e400", "-1e-400"]],
 )
 def test_a_number_keeps_its_text(log: Log, source: Path, numbers: list[str]) -> None:
     lines = [f'{{"é":{number},"v":[{number},{{"n":{number}}}]}}' for number in numbers]

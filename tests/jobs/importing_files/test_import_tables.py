@@ -47,7 +47,9 @@ def test_csv(log: Log, source: Path) -> None:
         (b"a,b\n1,2\n", {"key": "aa"}, "there is no column aa: did you mean a"),
         (b"a,a\n1,2\n", {"key": "a"}, "there are 2 columns a"),
         (b"a\n\xff\n", {}, "invalid UTF8"),
-        (b"a" * (9 << 20), {}, "the names of its columns"),
+        (b"a" * (2 << 20), {}, "the names of its columns"),
+        (b"\xff,b\n1,2\n", {}, "the names of its columns, in UTF-8"),
+        (b"a\n1,\xff\n", {}, "Row #2: Expected 1 columns, got 2"),
         (b'a\n"' + b"x" * (17 << 20), {}, "a row has more than 8388608 bytes"),
         (b"a\n1\n", {"records": True}, "--records: columns of CSV are text"),
     ],
@@ -92,12 +94,14 @@ def test_any_parquet(log: Log, source: Path) -> None:
         (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int32())), {}, "has no form in JSON"),
         (pa.array([1.5]), {"timestamp": "c"}, "--timestamp: column c has the type double"),
         (pa.array([1]), {"records": True}, "--records: it has a column c"),
+        (pa.table({"value": [1]}), {}, "/a.parquet: column value is int64"),
     ],
 )
 def test_wrong_parquet(
     log: Log, source: Path, column: pa.Array, arguments: dict[str, Any], error: str
 ) -> None:
-    pq.write_table(pa.table({"c": column}), source / "a.parquet")
+    table = column if isinstance(column, pa.Table) else pa.table({"c": column})
+    pq.write_table(table, source / "a.parquet")
     with pytest.raises(KlogError, match=error):
         run(source, format="parquet", **arguments)
     (source / "a.parquet").write_bytes(b"PAR1 no PAR1")
@@ -110,7 +114,7 @@ def test_wrong_parquet(
 def test_files_of_to_files_are_the_same_records_at_the_same_offsets(
     log: Log, source: Path, monkeypatch: pytest.MonkeyPatch, batch_rows: int
 ) -> None:
-    monkeypatch.setattr(range_merge, "BATCH_ROWS", batch_rows)
+    monkeypatch.setattr(range_merge, "MAX_OFFSETS", batch_rows)
     monkeypatch.setattr(range_merge, "START_OFFSETS", batch_rows)
     monkeypatch.setattr(table_files, "BATCH_ROWS", batch_rows)
     root = source.parent / "root"
@@ -177,7 +181,7 @@ class OpenFiles:
 
 def test_files_of_a_range_are_open_while_they_have_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(range_merge, "START_OFFSETS", 10)
-    monkeypatch.setattr(range_merge, "BATCH_ROWS", 10)
+    monkeypatch.setattr(range_merge, "MAX_OFFSETS", 10)
     opened = OpenFiles()
     hours = [list(range(first, first + 9)) for first in range(0, 300, 10)]
     hours += [[9, 299], [19, 29, 150]]  # Late records.

@@ -3,103 +3,76 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.embedded import Log
 from klog.connector.store.local_store import LocalStore
 from klog.errors import CommitStateUnknownError, KlogError
-from klog.jobs.importing_files import (
-    import_batches,
-)
 from klog.jobs.importing_files.import_plan import LeftFile
 from klog.jobs.importing_files.import_report import ImportFilesReport
 from klog.jobs.importing_files.source_files import SourceFile, list_source
-from tests.jobs.importing_files.imported_rows import job, records, run
+from tests.jobs.importing_files.imported_rows import HookedStore, job, records, run
 
 
 class KilledError(Exception):
     """A run ends here."""
 
 
+def killed() -> None:
+    raise KilledError
+
+
+def lost() -> None:
+    raise CommitStateUnknownError("the answer was lost")
+
+
 @pytest.mark.parametrize("is_after", [False, True])
-def test_a_run_that_was_killed_around_its_commit(
-    log: Log, source: Path, monkeypatch: pytest.MonkeyPatch, is_after: bool
-) -> None:
+def test_a_run_that_was_killed_around_its_commit(log: Log, source: Path, is_after: bool) -> None:
     (source / "a.json").write_text("1\n")
-    real = CommitLog.commit
-
-    def commit(*args: Any) -> Any:
-        if is_after:
-            real(*args)
-        raise KilledError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(CommitLog, "commit", commit)
-        with pytest.raises(KilledError):
-            run(source)
+    with pytest.raises(KilledError):
+        job(source, HookedStore(**{"after" if is_after else "before": killed})).run()
     (source / "b.json").write_text("2\n")
     assert [file.path for file in run(source).files] == ["a.json", "b.json"][is_after:]
     assert records(source, "value") == [b"1", b"2"]
 
 
 def test_files_that_changed_while_a_transaction_was_open_are_listed_again(
-    log: Log, source: Path, monkeypatch: pytest.MonkeyPatch
+    log: Log, source: Path
 ) -> None:
     (source / "a.json").write_text("1\n")
     (source / "b.json").write_text("2\n")
-    with monkeypatch.context() as patch:
-        patch.setattr(import_batches, "commit_rows", killed)
-        with pytest.raises(KilledError):
-            run(source)
+    with pytest.raises(KilledError):
+        job(source, HookedStore(before=killed)).run()
     (source / "a.json").write_text("1111\n")
     (source / "b.json").unlink()
-    assert [file.path for file in run(source).files] == ["a.json"]
-    assert run(source).exit_code == 0
+    report = run(source)
+    assert ([file.path for file in report.files], report.exit_code) == (["a.json"], 0)
     assert records(source, "value") == [b"1111"]
-
-
-def killed(*args: Any) -> None:
-    raise KilledError
 
 
 @pytest.mark.parametrize("is_abandoned", [False, True])
 def test_a_run_that_woke_up_after_the_next_one_adds_nothing(
-    log: Log, source: Path, monkeypatch: pytest.MonkeyPatch, is_abandoned: bool
+    log: Log, source: Path, is_abandoned: bool
 ) -> None:
     """It sleeps before its commit; the next one imports the file, or finds that it has changed."""
     (source / "a.json").write_text("1\n")
-    real, calls = CommitLog.commit, []
+    first = iter([True])
 
-    def commit(*args: Any) -> Any:
-        calls.append(args)
-        if len(calls) == 1:
+    def before() -> None:
+        if next(first, False):
             if is_abandoned:
                 (source / "a.json").write_text("22\n")
             assert len(run(source).files) == 1
-        return real(*args)
 
-    monkeypatch.setattr(CommitLog, "commit", commit)
-    assert run(source).files == ()
+    assert job(source, HookedStore(before)).run().files == ()
     assert records(source, "value") == [b"22" if is_abandoned else b"1"]
 
 
-def test_a_commit_whose_outcome_is_open_is_not_abandoned(
-    log: Log, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_whose_outcome_is_open_is_not_abandoned(log: Log, source: Path) -> None:
     (source / "a.json").write_text("1\n")
-    real = CommitLog.commit
-
-    def commit(*args: Any) -> Any:
-        real(*args)
-        raise CommitStateUnknownError("the answer was lost")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(CommitLog, "commit", commit)
-        with pytest.raises(CommitStateUnknownError):
-            run(source)
+    with pytest.raises(CommitStateUnknownError):
+        job(source, HookedStore(after=lost)).run()
     assert run(source).files == ()
     assert records(source, "value") == [b"1"]
 
@@ -129,12 +102,12 @@ def test_a_file_that_grows_is_left_out_and_the_others_are_imported(log: Log, sou
             file.write("more\n")
         return files
 
-    result = job(source, list_files).run()
+    result = job(source, list_files=list_files).run()
     assert [file.path for file in result.files] == ["b.json"]
     assert result.left == (LeftFile("a.json", 2, is_deleted=False),)
     assert len(list((source.parent / "root" / "_klog" / "imports").rglob("0*.json"))) == 2
     assert records(source, "value") == [b"2"]
-    again = job(source, lambda: list_source(LocalStore(), str(source), "json")).run()
+    again = job(source).run()
     assert [file.path for file in again.files] == ["a.json"]
     assert again.left == ()
 
@@ -148,7 +121,7 @@ def test_a_file_that_is_deleted_before_it_is_read_is_left_out(log: Log, source: 
         (source / "b.json").unlink(missing_ok=True)
         return files
 
-    result = job(source, list_files).run()
+    result = job(source, list_files=list_files).run()
     assert [file.path for file in result.files] == ["a.json", "c.json"]
     assert result.left == (LeftFile("b.json", 2, is_deleted=True),)
     assert records(source, "value") == [b"a", b"c"]
