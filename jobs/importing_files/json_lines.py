@@ -14,10 +14,10 @@ import pyarrow as pa
 from klog.errors import KlogError
 from klog.jobs.importing_files.chosen_fields import RecordFields, with_named_fields
 from klog.jobs.importing_files.field_times import WrongRowError
-from klog.jobs.importing_files.json_fields import read_fields
 from klog.jobs.importing_files.json_records import read_records
 from klog.jobs.importing_files.json_text import texts
 from klog.jobs.importing_files.line_blocks import Numbers, line_blocks, split_lines
+from klog.jobs.importing_files.named_fields import read_fields
 
 
 def read_json_lines(stream: Any, fields: RecordFields) -> Iterator[pa.RecordBatch]:

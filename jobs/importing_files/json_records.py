@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from klog.jobs.importing_files.json_fields import check_values
-from klog.jobs.importing_files.json_objects import Number, convert_lines, try_parse
 from klog.jobs.importing_files.line_blocks import Numbers
+from klog.jobs.importing_files.line_objects import Number, convert_lines, try_parse
+from klog.jobs.importing_files.named_fields import check_values
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.string())])
 _TEXTS = pa.schema(

@@ -18,7 +18,7 @@ from klog.jobs import to_files
 from klog.jobs.copying_to_files import bucket_writers
 from klog.jobs.copying_to_files.bucket_writers import COLUMNS, BucketWriters
 from tests.jobs.broker_dirs import names_of, scene_of
-from tests.jobs.copying_to_files.copied_rows import check, run
+from tests.jobs.copying_to_files.orders_copy import check, run
 from tests.jobs.file_rows import (
     HOUR_MS,
     START_MS,

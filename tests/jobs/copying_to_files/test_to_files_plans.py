@@ -15,7 +15,7 @@ from klog.errors import DataLossError, KlogError, OptionError
 from klog.jobs import compact, to_files
 from klog.jobs.copying_to_files import write_range
 from klog.jobs.shared.files_manifest import FilesManifest
-from tests.jobs.copying_to_files.copied_rows import check, run
+from tests.jobs.copying_to_files.orders_copy import check, run
 from tests.jobs.file_rows import (
     directory_rows,
     hour_table,
@@ -152,7 +152,7 @@ def test_two_runs_at_once_write_each_file_once(
     check(to, log)
 
 
-def test_a_run_that_woke_up_after_the_next_one_leaves_an_orphan_at_most(
+def test_a_run_that_woke_up_late_leaves_only_an_orphan(
     log: Log, to: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log.alter_config("orders", {"cleanup.policy": "compact"})

@@ -15,8 +15,8 @@ import pyarrow as pa
 from klog.connector import arrow_compute as pc
 from klog.errors import KlogError, OptionError, nearest_name
 from klog.jobs.importing_files.chosen_fields import RecordFields
-from klog.jobs.importing_files.json_objects import as_text, convert_lines, try_parse
 from klog.jobs.importing_files.line_blocks import Numbers
+from klog.jobs.importing_files.line_objects import as_text, convert_lines, try_parse
 
 _OBJECT = "a JSON object"
 
