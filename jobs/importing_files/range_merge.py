@@ -28,8 +28,10 @@ from klog.jobs.importing_files.table_files import (
     record_fields,
 )
 
-START_OFFSETS, MAX_OFFSETS = 1 << 12, 1 << 16
+START_OFFSETS, MAX_OFFSETS = 1 << 8, 1 << 16
 """Offsets of the first step, and of the longest."""
+MIN_BATCH_ROWS = 1 << 10
+"""Rows of one file that are read at a time, if many files are open and its rows are not large."""
 OFFSET = "offset"
 
 
@@ -58,7 +60,7 @@ def read_range(files: Sequence[RangeFile], fields: RecordFields) -> Iterator[pa.
     Raises:
         KlogError: A file is not a Parquet file of to-files, or damaged.
     """
-    batches = _merged([_Cursor(file) for file in files])
+    batches = _merged([_Cursor(file, len(files)) for file in files])
     for first in batches:
         yield from converted(chain([first], batches), record_fields(first.schema.names, fields))
 
@@ -66,9 +68,9 @@ def read_range(files: Sequence[RangeFile], fields: RecordFields) -> Iterator[pa.
 class _Cursor:
     """The next rows of a file."""
 
-    def __init__(self, file: RangeFile) -> None:
+    def __init__(self, file: RangeFile, file_count: int) -> None:
         self.next_offset = file.start_offset
-        self._batches = _batches(file)
+        self._batches = _batches(file, file_count)
         self._batch: pa.RecordBatch | None = None
 
     def take(self, end_offset: int) -> Iterator[pa.RecordBatch]:
@@ -109,7 +111,7 @@ def _merged(cursors: Sequence[_Cursor]) -> Iterator[pa.RecordBatch]:
             step = max(step // 2, 1) if table.nbytes > BLOCK_BYTES else min(step * 2, MAX_OFFSETS)
 
 
-def _batches(file: RangeFile) -> Iterator[pa.RecordBatch]:
+def _batches(file: RangeFile, file_count: int) -> Iterator[pa.RecordBatch]:
     try:
         with file.open() as opened:
             parquet = pq.ParquetFile(opened)
@@ -120,7 +122,8 @@ def _batches(file: RangeFile) -> Iterator[pa.RecordBatch]:
                     f"{file.path}: it has the name of a file of to-files, and no column {OFFSET} "
                     "of int64. Restore it from a copy, or rename it"
                 )
-            yield from parquet.iter_batches(batch_rows(parquet.metadata))
+            rows = batch_rows(parquet.metadata)
+            yield from parquet.iter_batches(min(rows, max(rows // file_count, MIN_BATCH_ROWS)))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as exc:
         raise KlogError(
             f"{file.path}: it cannot be read as Parquet: {exc}. Restore it from a copy"

@@ -185,10 +185,11 @@ def test_files_of_a_range_are_open_while_they_have_rows(monkeypatch: pytest.Monk
     opened = OpenFiles()
     hours = [list(range(first, first + 9)) for first in range(0, 300, 10)]
     hours += [[9, 299], [19, 29, 150]]  # Late records.
-    files = [RangeFile(f"{hour[0]}", partial(opened.open, hour), min(hour[0], 9)) for hour in hours]
+    files = [RangeFile(f"{hour[0]}", partial(opened.open, hour), hour[0]) for hour in hours]
     batches = list(read_range(files, RecordFields()))
     values = [int(value) for batch in batches for value in batch.column("value").to_pylist()]
     assert values == sorted(offset for hour in hours for offset in hour)
+    assert opened.most == 3
     assert opened.now == 0
 
 
