@@ -26,6 +26,7 @@ from klog.errors import OptionError, without_passwords
 from klog.jobs.importing_files.chosen_fields import RecordFields, check_fields
 from klog.jobs.importing_files.import_batches import FilesImport, check_import_options
 from klog.jobs.importing_files.import_ledger import ImportLedger
+from klog.jobs.importing_files.import_plan import ImportResult
 from klog.jobs.importing_files.import_report import ImportFilesReport
 from klog.jobs.importing_files.import_task import ImportedFile, Source
 from klog.jobs.importing_files.source_files import CSV, JSON, check_format, list_source
@@ -102,11 +103,13 @@ def run(
     if dry_run:
         plan = job.plan()
         files = [ImportedFile(file.path, file.size_bytes, None) for file in plan.new]
-        changed = plan.changed
+        result = ImportResult(tuple(files), plan.changed, ())
     else:
-        files, changed = job.run()
+        result = job.run()
     seconds = time.monotonic() - started
-    return ImportFilesReport(root, topic, source, dry_run, tuple(files), changed, seconds)
+    return ImportFilesReport(
+        root, topic, source, dry_run, result.files, result.changed, result.left, seconds
+    )
 
 
 def _identity(path: str) -> str:

@@ -26,7 +26,7 @@ from klog.errors import OptionError
 from klog.jobs.copying_to_files.bucket_writers import COMPRESSIONS
 from klog.jobs.copying_to_files.copy_files import FileOptions, FilesCopy
 from klog.jobs.copying_to_files.files_report import FilesPartition, ToFilesReport
-from klog.jobs.copying_to_files.unlisted_files import find_unlisted_files
+from klog.jobs.copying_to_files.orphan_parquet_files import find_orphans
 from klog.jobs.shared.copy_rounds import copy_in_rounds, topic_strategy
 from klog.jobs.shared.files_manifest import FilesManifest
 from klog.jobs.shared.job_failures import FailedTopic
@@ -164,7 +164,7 @@ def _added(before: FilesPartition, part: FilesPartition) -> FilesPartition:
 
 def _remove(manifest: FilesManifest, *, dry_run: bool) -> int:
     """Delete orphans; return how many there are."""
-    paths = find_unlisted_files(manifest)
+    paths = find_orphans(manifest)
     for path in () if dry_run else paths:
         manifest.store.delete(path)
     return len(paths)

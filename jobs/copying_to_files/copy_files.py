@@ -11,7 +11,6 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,11 +21,11 @@ from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.source.scan_planner import plan_logs
 from klog.connector.source.slice_contract import TaskDict
 from klog.connector.source.task_reader import make_reader
-from klog.errors import KlogError, OptionError
+from klog.errors import OptionError
 from klog.jobs.copying_to_files.bucket_writers import COLUMNS
 from klog.jobs.copying_to_files.file_ranges import cut_batch
 from klog.jobs.copying_to_files.files_report import FilesPartition
-from klog.jobs.copying_to_files.write_range import RangeFiles, RangeTask, write_range
+from klog.jobs.copying_to_files.write_range import RangeTask, write_range
 from klog.jobs.shared.files_manifest import (
     MANIFEST,
     FilePlan,
@@ -79,7 +78,7 @@ class FilesCopy:
         """Return what would be copied now, the plan that is under way included."""
         newest = self._newest()
         copied = None if newest is None else CopiedOffsets(newest.end)
-        batch = self._reader.next_batch(self._topic, copied)
+        batch = self._reader.next_batch(self._topic, copied, is_limited=False)
         starts = {**batch.starts, **newest.starts} if isinstance(newest, FilePlan) else batch.starts
         return self._partitions(starts, batch.end.next_offsets, ())
 
@@ -151,8 +150,8 @@ class FilesCopy:
     def _finish(self, plan: FilePlan) -> tuple[WrittenFile, ...]:
         """Write the files of a plan and list them; return none if another run has listed them."""
         tasks = LazyTasks(self._tasks(plan), len(plan.ranges))
-        results = list(run_tasks(self._spark, write_range, tasks, f"{self._topic} files"))
-        files = tuple(file for result in results for file in result.files)
+        results = run_tasks(self._spark, write_range, tasks, f"{self._topic} files")
+        files = tuple(file for written in results for file in written)
         entry = FilesEntry(
             plan.topic,
             plan.partition_by,
@@ -162,20 +161,7 @@ class FilesCopy:
             files,
             entry_id=secrets.token_hex(8),
         )
-        if self._manifest.put(entry):
-            return files
-        self._remove_unlisted(plan, results)
-        return ()
-
-    def _remove_unlisted(self, plan: FilePlan, results: Sequence[RangeFiles]) -> None:
-        """Remove files that only this run has written: the log has lost their records since."""
-        newest = self._manifest.newest()
-        if not isinstance(newest, FilesEntry) or newest.plan_number != plan.number:
-            return  # Others have gone on; `--remove-orphans` looks at all entries.
-        listed = {file.path for file in newest.files}
-        for path in (path for result in results for path in result.created if path not in listed):
-            with suppress(KlogError, OSError):
-                self._manifest.store.delete(f"{self._manifest.directory}/{path}")
+        return files if self._manifest.put(entry) else ()
 
     def _tasks(self, plan: FilePlan) -> Iterator[RangeTask]:
         options = replace(self._reader.options_of(self._topic), columns=COLUMNS)

@@ -49,21 +49,8 @@ class RangeTask:
     storage: StorageOptions
 
 
-@dataclass(frozen=True, slots=True)
-class RangeFiles:
-    """The files of a range.
-
-    Attributes:
-        files: All of them.
-        created: The paths of those that this task has put.
-    """
-
-    files: tuple[WrittenFile, ...]
-    created: tuple[str, ...]
-
-
-def write_range(task: RangeTask) -> RangeFiles:
-    """Read a range and put its files.
+def write_range(task: RangeTask) -> tuple[WrittenFile, ...]:
+    """Read a range and put its files; return them.
 
     Args:
         task: The range.
@@ -77,16 +64,14 @@ def write_range(task: RangeTask) -> RangeFiles:
     writers = BucketWriters(task.plan.partition_by, task.plan.compression)
     for batch in _batches(task):
         writers.add(batch)
-    files, created = [], []
+    files = []
     for encoded in writers.finish():
         path = file_path(task.plan, task.file_range, encoded.bucket)
         file = _described(path, task.file_range, encoded)
-        if put_file(store, f"{directory}/{path}", encoded.data):
-            created.append(path)
-        else:
+        if not put_file(store, f"{directory}/{path}", encoded.data):
             file = read_description(store, directory, path, task.file_range)
         files.append(file)
-    return RangeFiles(tuple(files), tuple(created))
+    return tuple(files)
 
 
 def put_file(

@@ -12,24 +12,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from klog.connector import arrow_compute as pc
 from klog.errors import OptionError, nearest_name
+from klog.jobs.importing_files.field_times import times_of
 from klog.jobs.importing_files.json_text import objects, texts
 
 RECORD_COLUMNS = ("key", "value", "headers", "timestamp", "partition")
 """The columns of a write, without the topic."""
 OTHER_COLUMNS = ("topic", "offset", "timestampType")
 """Columns of a file of `to-files` or `klog consume --json` that a write ignores."""
-_TIME = pa.timestamp("us", "UTC")
-
-
-class WrongRowError(Exception):
-    """A row of a batch is wrong; what reads the file knows which row of it that is."""
-
-    def __init__(self, row: int, reason: str) -> None:
-        """Take the row, from 0 in its batch, and why it is wrong."""
-        super().__init__(reason)
-        self.row = row
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +99,7 @@ def with_named_fields(
     if fields.key is not None:
         columns["key"] = texts(_column(batch, fields.key), fields.key)
     if fields.timestamp is not None:
-        columns["timestamp"] = _times(_column(batch, fields.timestamp), fields.timestamp)
+        columns["timestamp"] = times_of(_column(batch, fields.timestamp), fields.timestamp)
     return pa.RecordBatch.from_pydict(columns)
 
 
@@ -134,54 +124,6 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     close = nearest_name(name, batch.schema.names)
     hint = f"did you mean {close}?" if close else f"it has {_some(batch.schema.names)}"
     raise OptionError(f"there is no column {name}: {hint}")
-
-
-def _times(column: pa.Array, name: str) -> pa.Array:
-    kind, types = column.type, pa.types
-    try:
-        if types.is_integer(kind):
-            return column.cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
-        if types.is_string(kind) or types.is_large_string(kind):
-            return _parsed_times(column)
-        if types.is_timestamp(kind):
-            return column
-        if types.is_date(kind):
-            return column.cast(pa.timestamp("ms")).cast(pa.timestamp("ms", "UTC"))
-        if types.is_null(kind):
-            return column.cast(_TIME)
-    except pa.ArrowInvalid as exc:
-        row = _first_wrong_time(column)
-        raise WrongRowError(
-            row,
-            f"{name} is {column[row].as_py()!r}, which is not a time. Write ISO 8601, such as "
-            "2026-11-28T14:00:00Z, or milliseconds since 1970 as a number",
-        ) from exc
-    raise OptionError(
-        f"--timestamp: column {name} has the type {kind}. Choose a column with times, with text in "
-        "ISO 8601, or with milliseconds since 1970"
-    )
-
-
-def _parsed_times(column: pa.Array) -> pa.Array:
-    """Return times from text: milliseconds since 1970, ISO 8601 with a zone, or in UTC without."""
-    if not pc.any(pc.match_substring_regex(column, r"[^0-9-]")).as_py():
-        has_digits = pc.match_substring_regex(column, r"^-?[0-9]+$")
-        if pc.all(pc.fill_null(has_digits, True)).as_py():
-            return column.cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
-    is_date = pc.match_substring_regex(column, r"^\d{4}-\d\d-\d\d$")
-    has_zone = pc.match_substring_regex(column, r"(Z|[+-]\d\d:?\d\d)$")
-    zone = pc.if_else(is_date, "T00:00:00Z", pc.if_else(has_zone, "", "Z")).cast(column.type)
-    return pc.binary_join_element_wise(column, zone, pa.scalar("", column.type)).cast(_TIME)
-
-
-def _first_wrong_time(column: pa.Array) -> int:
-    """Return the first row of a column of text that is not a time."""
-    for row in range(len(column)):
-        try:
-            _parsed_times(column.slice(row, 1))
-        except pa.ArrowInvalid:
-            return row
-    return 0
 
 
 def _some(names: Sequence[str]) -> str:

@@ -76,7 +76,9 @@ def open_file(store: ReadableStore, source: str, file: SourceFile) -> Iterator[A
                 "listed: a program writes to it. Move files into the directory when they are "
                 "complete, then run the job again"
             )
-        with io.BufferedReader(StoreFile(opened), READ_BYTES) as reader:
+        # Many small files of a range may be open at a time.
+        buffer_bytes = min(READ_BYTES, max(opened.size_bytes, 1))
+        with io.BufferedReader(StoreFile(opened), buffer_bytes) as reader:
             yield reader
     finally:
         opened.close()

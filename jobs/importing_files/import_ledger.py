@@ -18,7 +18,6 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from klog.connector.commit_log.klog_root import KlogRoot
@@ -47,6 +46,10 @@ class ImportState:
     number: int = -1
     files: tuple[SourceFile, ...] = ()
     imported: Mapping[str, int] = field(default_factory=dict)
+
+    def with_newest(self) -> Mapping[str, int]:
+        """Return what is imported when the files of the newest entry are."""
+        return {**self.imported, **{file.path: file.size_bytes for file in self.files}}
 
 
 def is_committed(state: TopicState, transactional_id: str, number: int) -> bool:
@@ -90,43 +93,44 @@ class ImportLedger:
         directory = f"{root.path}/{KLOG}/imports/{digest.hexdigest()}"
         self._entries = NumberedEntries(root.store, directory, wait, is_trimmed=True)
         self._transactional_id = transactional_id
+        self._known = ImportState()
 
     def load(self) -> ImportState:
-        """Return what is known.
+        """Return what is known; only entries that this process has not seen are read.
 
         Raises:
             KlogError: An entry is lost or damaged.
         """
-        newest = self._entries.newest()
-        if newest < 0:
-            return ImportState()
-        first = newest - newest % FULL_ENTRIES
+        seen = self._known.number
+        newest = self._entries.newest(seen)
+        if newest == seen:
+            return self._known
+        full = newest - newest % FULL_ENTRIES
+        first = seen + 1 if seen >= full else full
         entries = [self._entries.read(number) for number in range(first, newest + 1)]
         try:
-            imported = {file.path: file.size_bytes for file in _files(entries[0]["imported"])}
-            for entry, after in pairwise(entries):
-                if after["isPreviousImported"]:
-                    imported |= {file.path: file.size_bytes for file in _files(entry["files"])}
-            return ImportState(newest, tuple(_files(entries[-1]["files"])), imported)
+            known = self._known if seen >= full else _before(entries[0])
+            for number, entry in enumerate(entries, first):
+                known = _after(known, number, entry)
         except (ValueError, KeyError, TypeError) as exc:
             raise InvalidFileError(
                 f"{self._entries.directory}: entries {first} to {newest} are not those of an "
                 f"import ({type(exc).__name__}: {exc}). Restore them from a copy"
             ) from exc
+        self._known = known
+        return known
 
-    def put(
-        self, known: ImportState, files: Sequence[SourceFile], *, is_previous_imported: bool
-    ) -> bool:
+    def put(self, files: Sequence[SourceFile], *, is_previous_imported: bool) -> bool:
         """Put the entry that lists what is imported next; return False if another run was first.
 
         Args:
-            known: What `load` has returned.
             files: The files.
             is_previous_imported: Whether the files of the newest entry are in the topic.
 
         Raises:
             CommitStateUnknownError: The store does not say whether the entry landed.
         """
+        known = self._known
         number = known.number + 1
         entry: dict[str, Any] = {
             "id": secrets.token_hex(8),
@@ -135,14 +139,26 @@ class ImportLedger:
             "files": _as_json(files),
         }
         if number % FULL_ENTRIES == 0:
-            imported = dict(known.imported)
-            if is_previous_imported:
-                imported |= {file.path: file.size_bytes for file in known.files}
+            imported = known.with_newest() if is_previous_imported else known.imported
             entry["imported"] = sorted(map(list, imported.items()))
-        is_first = self._entries.put(number, entry)
-        if is_first and number % FULL_ENTRIES == 0 and number > FULL_ENTRIES:
+        if not self._entries.put(number, entry):
+            return False
+        self._known = _after(known, number, entry)
+        if number % FULL_ENTRIES == 0 and number > FULL_ENTRIES:
             self._entries.delete_before(number - FULL_ENTRIES)
-        return is_first
+        return True
+
+
+def _before(full_entry: Mapping[str, Any]) -> ImportState:
+    """Return what is known before an entry that has all files before it."""
+    imported = {file.path: file.size_bytes for file in _files(full_entry["imported"])}
+    return ImportState(imported=imported)
+
+
+def _after(known: ImportState, number: int, entry: Mapping[str, Any]) -> ImportState:
+    """Return what is known with one more entry."""
+    imported = known.with_newest() if entry["isPreviousImported"] else known.imported
+    return ImportState(number, tuple(_files(entry["files"])), imported)
 
 
 def _as_json(files: Iterable[SourceFile]) -> list[list[str | int]]:

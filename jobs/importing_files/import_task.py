@@ -12,7 +12,7 @@ from klog.connector.append_tasks import AppendPlan, stage_rows
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.store.store_for_url import store_for
-from klog.errors import KlogError, with_context
+from klog.errors import KlogError, OptionError, with_context
 from klog.jobs.importing_files.chosen_fields import RecordFields
 from klog.jobs.importing_files.read_files import SourceReader
 from klog.jobs.importing_files.source_files import SourceFile, groups_of
@@ -102,12 +102,13 @@ class _CountedFiles:
     """How many records each file has, as they are read."""
 
     def __init__(self, source: str, files: Sequence[SourceFile]) -> None:
-        self._source, self._files = source, files
+        self._source, self._files, self._current = source, files, ""
         self._records = dict.fromkeys((file.path for file in files), 0)
 
     def count(self, batches: Iterable[tuple[str, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
         """Yield the records."""
         for path, batch in batches:
+            self._current = path
             self._records[path] += len(batch)
             yield batch
 
@@ -119,8 +120,11 @@ class _CountedFiles:
         )
 
     def explained(self, exc: KlogError) -> KlogError:
-        """Return an error of a row with the file and the record that it is of."""
+        """Return an error of a row or column with the file and the record that it is of."""
         match = _ROW.match(str(exc))
+        is_named = str(exc).startswith(self._source)
+        if isinstance(exc, OptionError) and self._current and not is_named:
+            return with_context(exc, f"{self._source}/{self._current}: {exc}")
         if match is None:
             return exc
         row = int(match[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,13 +12,9 @@ from klog.errors import KlogError, OptionError, with_context
 from klog.jobs.importing_files.chosen_fields import RecordFields
 from klog.jobs.importing_files.file_streams import open_file, open_text
 from klog.jobs.importing_files.json_lines import read_json_lines
-from klog.jobs.importing_files.source_files import CSV, JSON, SourceFile
-from klog.jobs.importing_files.table_files import (
-    csv_columns,
-    read_csv,
-    read_parquet,
-    read_range,
-)
+from klog.jobs.importing_files.range_merge import RangeFile, read_range
+from klog.jobs.importing_files.source_files import CSV, JSON, SourceFile, codec_of
+from klog.jobs.importing_files.table_files import csv_columns, read_csv, read_parquet
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +47,12 @@ class SourceReader:
             try:
                 for batch in self._batches(group):
                     yield path, batch
-            except pa.ArrowException as exc:
+            except (pa.ArrowException, OSError) as exc:
+                # Stores raise a KlogError: an OSError is one of Arrow's, of damaged bytes.
+                form = codec_of(path) or self.file_format
                 raise KlogError(
-                    f"{self.source}/{path}: {exc}. Restore the file from a copy, or move it away"
-                ) from exc
-            except EOFError as exc:
-                raise KlogError(
-                    f"{self.source}/{path}: its compressed data has no end. Restore it from a copy"
+                    f"{self.source}/{path}: it cannot be read as {form}: {exc}. Restore the file "
+                    "from a copy, or move it away"
                 ) from exc
 
     def _batches(self, group: Sequence[SourceFile]) -> Iterator[pa.RecordBatch]:
@@ -80,14 +74,19 @@ class SourceReader:
         elif self.file_format == CSV:
             with open_text(self.store, self.source, first) as stream:
                 names = csv_columns(stream, first.path)
+            if not names:
+                return
             with open_text(self.store, self.source, first) as stream:
                 yield from read_csv(stream, first.path, names, self.fields)
         elif len(group) == 1:
             with open_file(self.store, self.source, first) as file:
                 yield from read_parquet(file, self.fields)
         else:
-            with ExitStack() as stack:
-                opened = [
-                    stack.enter_context(open_file(self.store, self.source, file)) for file in group
-                ]
-                yield from read_range(opened, self.fields)
+            yield from read_range([self._range_file(file) for file in group], self.fields)
+
+    def _range_file(self, file: SourceFile) -> RangeFile:
+        return RangeFile(
+            f"{self.source}/{file.path}",
+            lambda: open_file(self.store, self.source, file),
+            file.start_offset,
+        )

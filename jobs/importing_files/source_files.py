@@ -8,9 +8,11 @@ that is under way are not complete yet.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import PurePosixPath
 
 from klog.connector.back_off import back_off
 from klog.connector.store.readable_store import DirectoryEntry, ReadableStore
@@ -31,10 +33,17 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceFile:
-    """One file: its path below the source, and its size."""
+    """One file: its path below the source, and its size.
+
+    Attributes:
+        path: The path.
+        size_bytes: The size.
+        start_offset: The offset of its first record, if a manifest lists the file; else 0.
+    """
 
     path: str
     size_bytes: int
+    start_offset: int = field(default=0, compare=False)
 
 
 def check_format(file_format: str) -> None:
@@ -72,7 +81,7 @@ def list_source(store: WritableStore, source: str, file_format: str) -> list[Sou
     has_manifest = any(entry.name == MANIFEST and entry.is_directory for entry in entries)
     if file_format == PARQUET and has_manifest:
         return _listed_files(FilesManifest(store, source, back_off))
-    return sorted(_walk(store, entries, "", _SUFFIXES[file_format]))
+    return sorted(_walk(store, source, entries, file_format))
 
 
 def codec_of(path: str) -> str | None:
@@ -104,7 +113,7 @@ def _listed_files(manifest: FilesManifest) -> list[SourceFile]:
     files = []
     for entry in manifest.files_entries():
         listed = sorted(entry.files, key=lambda file: (parse_range(file.path), file.path))
-        files += [SourceFile(file.path, file.size_bytes) for file in listed]
+        files += [SourceFile(file.path, file.size_bytes, file.start_offset) for file in listed]
     return files
 
 
@@ -124,20 +133,44 @@ def parse_range(path: str) -> tuple[int, int]:
 
 
 def _walk(
-    store: ReadableStore, entries: Iterable[DirectoryEntry], prefix: str, suffixes: tuple[str, ...]
+    store: ReadableStore, source: str, entries: Iterable[DirectoryEntry], file_format: str
 ) -> Iterator[SourceFile]:
-    """Yield the files among the entries of a folder, and those in its folders."""
-    for entry in entries:
-        if entry.name.startswith(("_", ".")) or entry.special:
-            continue
-        path = f"{prefix}{entry.name}"
-        if entry.is_directory:
-            yield from _walk(store, store.entries(entry.path), f"{path}/", suffixes)
-        elif _without_codec(entry.name).endswith(suffixes):
-            yield SourceFile(path, entry.size_bytes)
+    """Yield the files among the entries of a source, and those in its folders."""
+    folders = [("", entries)]
+    while folders:
+        prefix, entries = folders.pop()
+        for entry in entries:
+            path = f"{prefix}{entry.name}"
+            if file_format == PARQUET and entry.name == MANIFEST:
+                raise OptionError(
+                    f"--from: {source}/{prefix} is a directory of to-files, with a manifest. "
+                    "Import each topic's directory by itself"
+                )
+            if entry.name.startswith(("_", ".")) or entry.special:
+                continue
+            if entry.is_directory:
+                _check_link(entry)
+                folders.append((f"{path}/", store.entries(entry.path)))
+            elif without_codec(entry.name).endswith(_SUFFIXES[file_format]):
+                yield SourceFile(path, entry.size_bytes)
 
 
-def _without_codec(name: str) -> str:
-    for suffix in COMPRESSED:
-        name = name.removesuffix(suffix)
-    return name
+def _check_link(folder: DirectoryEntry) -> None:
+    """Refuse a folder that a link leads to, and that has this link in it. Only disks have links."""
+    if folder.link and any(
+        os.path.realpath(parent) == os.path.realpath(folder.path)
+        for parent in PurePosixPath(folder.path).parents
+    ):
+        raise OptionError(
+            f"--from: the link {folder.link} leads back to a folder that it is in, so its files "
+            "have no end. Remove the link"
+        )
+
+
+def without_codec(path: str) -> str:
+    """Return a path without the suffix of its codec.
+
+    Args:
+        path: The path of a file.
+    """
+    return next((path.removesuffix(suffix) for suffix in COMPRESSED if path.endswith(suffix)), path)

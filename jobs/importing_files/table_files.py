@@ -1,8 +1,8 @@
 """Files of rows with columns: CSV and Parquet.
 
 The rule: a CSV file has a header, and each column of it is text, as CSV has no types. The columns
-of a Parquet file have theirs. Rows are read in blocks and row groups, never a file at once. The
-files of one range of `to-files`, which are of different hours, are merged by offset.
+of a Parquet file have theirs. Rows are read in blocks that are bounded by bytes, never a file at
+once. A file that has no rows, not even a header, has no records.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
@@ -20,18 +19,21 @@ from klog.jobs.importing_files.chosen_fields import (
     OTHER_COLUMNS,
     RECORD_COLUMNS,
     RecordFields,
-    WrongRowError,
     rows_of,
 )
+from klog.jobs.importing_files.field_times import WrongRowError
+from klog.jobs.importing_files.source_files import without_codec
 
 BLOCK_BYTES = 8 << 20
-BATCH_ROWS = 1 << 16
-MIN_BATCH_ROWS = 1 << 10
-"""Of each file, if many are merged."""
+MAX_HEADER_BYTES = 1 << 20
+BATCH_ROWS = 1 << 13
+"""Few, as values that repeat are long only when they are decoded."""
+_TOO_LONG = "straddling"
+"""How Arrow says that a row is longer than a block."""
 
 
 def csv_columns(stream: Any, path: str) -> list[str]:
-    """Return the names of the columns of a CSV file.
+    """Return the names of the columns of a CSV file; none if it has a line at most.
 
     Args:
         stream: The file, decompressed, at its start.
@@ -40,12 +42,28 @@ def csv_columns(stream: Any, path: str) -> list[str]:
     Raises:
         KlogError: It has no header.
     """
+    head = stream.read(MAX_HEADER_BYTES)
+    if len(head.strip(b"\r\n").splitlines()) < 2 and not stream.read(1):
+        return []
+    header = pa.BufferReader(_header(head))
     try:
-        with pv.open_csv(stream, _read_options(), _parse_options(path)) as reader:
+        with pv.open_csv(header, _read_options(), _parse_options(path)) as reader:
             names: list[str] = reader.schema.names
             return names
-    except pa.ArrowInvalid as exc:
-        raise KlogError(f"{exc}. Give the file a first line with the names of its columns") from exc
+    except (pa.ArrowInvalid, UnicodeDecodeError) as exc:
+        raise KlogError(
+            f"{exc}. Give the file a first line with the names of its columns, in UTF-8"
+        ) from exc
+
+
+def _header(head: bytes) -> bytes:
+    """Return the first line that is not empty, to the end of its quotes."""
+    header = b""
+    for line in head.splitlines(keepends=True):
+        header += line
+        if header.strip() and header.count(b'"') % 2 == 0:
+            break
+    return header
 
 
 def read_csv(
@@ -67,8 +85,13 @@ def read_csv(
     )
     try:
         with pv.open_csv(stream, _read_options(), _parse_options(path), as_text) as reader:
-            yield from _converted(reader, fields)
+            yield from converted(reader, fields)
     except pa.ArrowInvalid as exc:
+        if _TOO_LONG in str(exc):
+            raise KlogError(
+                f"a row has more than {BLOCK_BYTES} bytes, or a quote has no end. Correct the "
+                "quotes, or import long texts as JSON lines or Parquet"
+            ) from exc
         raise KlogError(f"{exc}. Correct the row, or quote its text") from exc
 
 
@@ -84,65 +107,10 @@ def read_parquet(file: Any, fields: RecordFields) -> Iterator[pa.RecordBatch]:
     """
     try:
         parquet = pq.ParquetFile(file)
-        fields = record_fields(parquet.schema_arrow.names, fields)
-        yield from _converted(parquet.iter_batches(BATCH_ROWS), fields)
-    except (pa.ArrowException, OSError) as exc:
+        batches = parquet.iter_batches(batch_rows(parquet.metadata))
+        yield from converted(batches, record_fields(parquet.schema_arrow.names, fields))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as exc:
         raise KlogError(f"it cannot be read as Parquet: {exc}. Restore it from a copy") from exc
-
-
-def read_range(files: Sequence[Any], fields: RecordFields) -> Iterator[pa.RecordBatch]:
-    """Yield the records of the files of one range of offsets, in the order of their offsets.
-
-    Args:
-        files: The files, open.
-        fields: What becomes what of a record.
-
-    Raises:
-        KlogError: A file is not a Parquet file, or damaged.
-    """
-    batch_rows = max(BATCH_ROWS // len(files), MIN_BATCH_ROWS)
-    try:
-        opened = [pq.ParquetFile(file) for file in files]
-        fields = record_fields(opened[0].schema_arrow.names, fields)
-        cursors = [_Cursor(parquet.iter_batches(batch_rows)) for parquet in opened]
-        yield from _converted(_merged(cursors), fields)
-    except (pa.ArrowException, OSError) as exc:
-        raise KlogError(f"it cannot be read as Parquet: {exc}. Restore it from a copy") from exc
-
-
-class _Cursor:
-    """The next rows of a file that is merged with others."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches = batches
-        self._batch: pa.RecordBatch = next(batches, None)
-
-    def has_rows(self) -> bool:
-        """Read on if all rows were taken; return False at the end of the file."""
-        while self._batch is not None and not len(self._batch):
-            self._batch = next(self._batches, None)
-        return self._batch is not None
-
-    def last_offset(self) -> int:
-        """Return the offset of the last row that was read."""
-        offset: int = self._batch.column("offset")[-1].as_py()
-        return offset
-
-    def take(self, last_offset: int) -> pa.RecordBatch:
-        """Return the rows up to an offset, itself included."""
-        offsets = self._batch.column("offset").to_numpy()
-        count = int(np.searchsorted(offsets, last_offset, "right"))
-        taken, self._batch = self._batch.slice(0, count), self._batch.slice(count)
-        return taken
-
-
-def _merged(cursors: Sequence[_Cursor]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files that are sorted by offset, in the order of all offsets."""
-    while open_cursors := [cursor for cursor in cursors if cursor.has_rows()]:
-        last_offset = min(cursor.last_offset() for cursor in open_cursors)
-        parts = [cursor.take(last_offset) for cursor in open_cursors]
-        table = pa.Table.from_batches([part for part in parts if len(part)])
-        yield from table.sort_by("offset").to_batches(BATCH_ROWS)
 
 
 def record_fields(names: Sequence[str], fields: RecordFields) -> RecordFields:
@@ -157,8 +125,27 @@ def record_fields(names: Sequence[str], fields: RecordFields) -> RecordFields:
     return RecordFields(is_records=True) if "value" in names else fields
 
 
-def _converted(batches: Iterable[pa.RecordBatch], fields: RecordFields) -> Iterator[pa.RecordBatch]:
-    """Yield rows as columns of a write; a wrong one is named by its number in the file."""
+def batch_rows(metadata: Any) -> int:
+    """Return how many rows of a Parquet file are read at a time: some `BLOCK_BYTES`.
+
+    Args:
+        metadata: The metadata of the file.
+    """
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    row_bytes = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1)
+    return int(min(max(BLOCK_BYTES / max(row_bytes, 1), 1), BATCH_ROWS))
+
+
+def converted(batches: Iterable[pa.RecordBatch], fields: RecordFields) -> Iterator[pa.RecordBatch]:
+    """Yield rows as columns of a write; a wrong one is named by its number in the file.
+
+    Args:
+        batches: The rows.
+        fields: What becomes what of a record.
+
+    Raises:
+        KlogError: A row is wrong.
+    """
     row_count = 0
     for batch in batches:
         if not len(batch):
@@ -176,5 +163,5 @@ def _read_options() -> Any:
 
 
 def _parse_options(path: str) -> Any:
-    delimiter = "\t" if ".tsv" in path.rpartition("/")[2] else ","
+    delimiter = "\t" if without_codec(path).endswith(".tsv") else ","
     return pv.ParseOptions(delimiter=delimiter, newlines_in_values=True)

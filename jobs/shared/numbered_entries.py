@@ -100,9 +100,16 @@ class NumberedEntries:
 
         Raises:
             CommitStateUnknownError: The store does not say whether the entry landed.
+            KlogError: The entry is larger than one that is read.
         """
         data = encode_entry({"format": FORMAT, "number": number, **entry})
         path = self._path(number)
+        if len(data) > MAX_ENTRY_BYTES:
+            raise KlogError(
+                f"{path}: this entry would have {len(data)} bytes, and no job reads one of more "
+                f"than {MAX_ENTRY_BYTES}: it lists too many files. Go on with another directory, "
+                "and fewer files in it"
+            )
         for tries in range(MAX_PUTS):
             result = self._store.put_if_absent(path, data)
             if result is not PutResult.CREATED:

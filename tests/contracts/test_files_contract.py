@@ -50,7 +50,7 @@ def test_entries_of_the_manifest_are_read_and_written_as_they_are() -> None:
 def test_the_entries_of_an_import_say_what_is_imported(tmp_path: Path) -> None:
     root = SimpleNamespace(path=str(tmp_path), store=LocalStore())
     ledger = ImportLedger(cast(KlogRoot, root), "oLU2KAuJTQu3f_SSptKlOA", "x", back_off)
-    ledger.put(ImportState(), [], is_previous_imported=False)
+    ledger.put([], is_previous_imported=False)
     (folder,) = (tmp_path / "_klog" / "imports").iterdir()
     for path in (FOLDER / "import").iterdir():
         (folder / path.name).write_bytes(path.read_bytes())

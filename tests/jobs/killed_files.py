@@ -20,7 +20,7 @@ from typing import Any
 
 import klog
 from klog.jobs import import_files, to_files
-from klog.jobs.importing_files import import_batches
+from klog.jobs.importing_files import import_plan
 from tests.jobs.file_rows import directory_rows, hour_table, log_rows, manifest_rows
 from tests.jobs.killed_export import MAX_STEPS, in_child
 
@@ -86,7 +86,7 @@ def import_files_steps(work: Path) -> None:
         klog.open(str(root)).create_topic("t", partitions=1)
 
     def copy() -> None:
-        import_batches.MAX_BATCH_FILES = 1
+        import_plan.MAX_BATCH_FILES = 1
         import_files.run(None, str(root), "t", str(source))
 
     def seen() -> dict[str, bool]:

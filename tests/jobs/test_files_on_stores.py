@@ -16,6 +16,7 @@ from klog.connector.embedded import Log
 from klog.connector.options.storage_options import STORAGE_PREFIX
 from klog.connector.store.store_for_url import store_for
 from klog.jobs import import_files, to_files
+from klog.jobs.importing_files import import_plan
 from tests.connector.store.fake_s3 import RESET, Answer, FakeS3, fake_s3
 from tests.jobs.file_rows import directory_rows, hour_table, log_rows
 from tests.support.store_servers import BUCKET, Hdfs, S3Server
@@ -79,6 +80,26 @@ def test_a_run_that_has_nothing_to_do_sends_few_requests(server: FakeS3) -> None
     # The source is listed; of the imports the hint, a listing, and the entries since a full one.
     assert sum("lines" in request for request in server.requests) == 1
     assert sum("imports" in request for request in server.requests) <= 5
+
+
+def test_many_transactions_read_the_source_and_the_ledger_once(
+    server: FakeS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_plan, "MAX_BATCH_FILES", 1)
+    storage = storage_of(server)
+    opened("s3://bucket/root", storage).create_topic("copy", partitions=1)
+    for number in range(40):
+        server.objects[f"/bucket/lines/{number:04}.json"] = b"x\n"
+    import_files.run(None, "s3://bucket/root", "copy", "s3://bucket/lines", options=storage)
+    requests = [request for request in server.requests if "imports" in request]
+    kinds = Counter(("list-type" in text, text.split()[0], "newest" in text) for text in requests)
+    assert kinds == {
+        (True, "GET", False): 81,  # Before each step: other runs may have put entries.
+        (False, "GET", True): 1,
+        (False, "PUT", False): 40,
+        (False, "PUT", True): 40,
+    }
+    assert sum("list-type" in text and "lines" in text for text in server.requests) == 1
 
 
 @pytest.mark.parametrize("is_applied", [False, True])

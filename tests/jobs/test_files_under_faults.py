@@ -22,7 +22,7 @@ from klog.connector.store.local_store import LocalStore
 from klog.connector.store.writable_store import PutResult
 from klog.errors import CommitConflictError, KlogError
 from klog.jobs import compact, import_files, to_files
-from klog.jobs.importing_files import import_batches, import_ledger
+from klog.jobs.importing_files import import_ledger, import_plan
 from tests.jobs.file_rows import START_MS, directory_rows, log_rows, manifest_rows
 
 SEEDS = range(12)
@@ -158,7 +158,7 @@ def test_import_files(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     source = SourceFolder(tmp_path / "source", choices)
     log = klog.open(str(root))
     log.create_topic("t", 1)
-    monkeypatch.setattr(import_batches, "MAX_BATCH_FILES", 2)
+    monkeypatch.setattr(import_plan, "MAX_BATCH_FILES", 2)
     monkeypatch.setattr(import_ledger, "FULL_ENTRIES", 3)
 
     def run() -> None:

@@ -18,7 +18,7 @@ from klog.jobs.shared.files_manifest import MANIFEST, FilesManifest
 from klog.jobs.shared.parquet_paths import parse_file_name
 
 
-def find_unlisted_files(manifest: FilesManifest) -> list[str]:
+def find_orphans(manifest: FilesManifest) -> list[str]:
     """Return the paths of orphans, and of temporary files of killed runs, sorted.
 
     Args:
