@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -41,8 +41,32 @@ def test_killed_at_each_step(delta_spark: SparkSession, tmp_path: Path, mode: st
     root, table = tmp_path / "root", tmp_path / "table"
     log = new_log(str(root))
     append(log, records(0, RECORDS))
+    _kill_at_each_step(tmp_path, ["--mode", mode])
+    assert rows_of_table(delta_spark, str(table)) == rows_of_topic(log)
+
+
+@pytest.mark.full
+def test_killed_with_dead_letters(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Values of four bytes are integers, the others are dead letters; each is there once."""
+    append(new_log(str(tmp_path / "root")), records(0, RECORDS))
+    dead = str(tmp_path / "dead")
+    options = ["-s", "key=string", "-s", "value=integer"]
+    _kill_at_each_step(
+        tmp_path, [*options, "--on-error", "dead-letters", "--dead-letter-table", dead]
+    )
+    keys = [
+        [row["key"] for row in delta_spark.read.format("delta").load(path).select("key").collect()]
+        for path in (str(tmp_path / "table"), dead)
+    ]
+    decoded = [f"k{number}" for number in range(100, RECORDS)]
+    assert sorted(keys[0]) == sorted(decoded)
+    assert sorted(map(bytes, keys[1])) == sorted(f"k{number}".encode() for number in range(100))
+
+
+def _kill_at_each_step(folder: Path, options: Sequence[str]) -> None:
+    root, table = folder / "root", folder / "table"
     arguments = [
-        *("--root", str(root), "--topic", TOPIC, "--table", str(table), "--mode", mode),
+        *("--root", str(root), "--topic", TOPIC, "--table", str(table), *options),
         *("--option", f"maxOffsetsPerTrigger={BATCH}"),
     ]
 
@@ -57,12 +81,11 @@ def test_killed_at_each_step(delta_spark: SparkSession, tmp_path: Path, mode: st
         "the next batch is on its way": (data_files, 4),
     }
     for number, (count, more) in enumerate(steps.values()):
-        with CopyProcess(tmp_path / str(number), arguments) as process:
+        with CopyProcess(folder / str(number), arguments) as process:
             process.wait_until(after(count, more))
-    with CopyProcess(tmp_path / "last", arguments) as process:
+    with CopyProcess(folder / "last", arguments) as process:
         report = process.report()
     assert report["partitions"][0]["startOffset"] > 0, "no killed run has committed anything"
-    assert rows_of_table(delta_spark, str(table)) == rows_of_topic(log)
 
 
 @pytest.mark.parametrize("mode", ["append", pytest.param("upsert", marks=pytest.mark.full)])
