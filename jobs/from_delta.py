@@ -84,7 +84,7 @@ def run(
         restart_at: Where the copy starts again, whatever the topic has; None to go on.
         options: Options of a write, such as `numPartitions`, `compression.type` and `storage.*`.
         continuous: Go on until the process is interrupted.
-        interval_seconds: The pause between two looks at a table that had nothing new.
+        interval_seconds: The pause after a round that had nothing to copy.
         dry_run: Only plan; write nothing.
 
     Returns:

@@ -81,7 +81,7 @@ def run(
         zorder_by: The columns by which OPTIMIZE orders the rows of each table that got some, at the
             end of the run.
         continuous: Go on until the process is interrupted.
-        interval_seconds: The pause between two looks at a topic that had nothing new.
+        interval_seconds: The pause between two rounds.
         dry_run: Only plan; write nothing.
 
     Returns:

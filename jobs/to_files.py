@@ -77,7 +77,7 @@ def run(
         partition_by: `hour` or `day` of the records' timestamps, in UTC, or `none`.
         compression: `zstd`, `snappy`, `gzip`, `lz4` or `none`.
         continuous: Go on until the process is interrupted.
-        interval_seconds: The pause between two looks at the topics; a look closes all its files.
+        interval_seconds: The pause between two rounds; a round closes all its files.
         remove_orphans: At the end delete files that the manifest does not list and never will.
         dry_run: Only plan; write and delete nothing.
 

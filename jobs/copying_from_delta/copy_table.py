@@ -11,14 +11,17 @@ they are done: else Delta might expire them, and the next run could not know tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from klog.errors import CommitConflictError
+from klog.errors import KlogError, with_context
 from klog.jobs.copying_from_delta.encoded_rows import (
+    RAW,
     RowFormat,
     encode_rows,
     net_changes,
+    union_of_changes,
     without_changes,
 )
 from klog.jobs.copying_from_delta.from_delta_report import SNAPSHOT, CopiedVersion
@@ -29,11 +32,17 @@ from klog.jobs.copying_from_delta.table_log import INSERT, TableLog
 from klog.jobs.copying_from_delta.topic_position import (
     Position,
     TopicPosition,
+    check_same_topic,
     transactional_id,
 )
 from klog.jobs.copying_from_delta.vacuumed_files import vacuumed_files
 from klog.jobs.copying_from_delta.version_actions import CHANGE_TYPE, TableVersion
-from klog.jobs.copying_from_delta.version_checks import check_reserved_columns, check_version
+from klog.jobs.copying_from_delta.version_checks import (
+    check_new_metadata,
+    check_reserved_columns,
+    check_version,
+)
+from klog.jobs.shared.delta.delta_session import delta_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +50,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CopyOptions:
-    """What a copy is told.
+    """The options of a copy.
 
     Attributes:
         root: The root, as the user has it.
@@ -66,7 +75,8 @@ class Round:
     end_version: int | None = None
     versions: list[CopiedVersion] = field(default_factory=list)
     without_changes: int = 0
-    has_position: bool = False
+    topic_id: str = ""
+    """The topic that the round works on; empty until it is there."""
 
 
 class TableCopy:
@@ -104,6 +114,7 @@ class TableCopy:
         else:
             done = self._do_first_step(start, seen, position, result)
         for version in self._versions(-1 if done is None else done, latest):
+            self._check_metadata(version)
             if not version.has_changes:
                 result.without_changes += 1
             elif dry_run:
@@ -122,11 +133,16 @@ class TableCopy:
 
     def _plan_first_step(self, start: Start, seen: Position, result: Round) -> int | None:
         """Return the version after which a dry run goes on."""
+        row_format = self._options.row_format
+        columns = self._table.metadata().columns
         if start.snapshot_version is not None:
+            row_format.check_columns(columns, columns)
             result.versions.append(CopiedVersion(start.snapshot_version, SNAPSHOT))
             result.end_version = start.snapshot_version
             return start.snapshot_version
-        return seen.version if start.done_version is None else start.done_version
+        if start.done_version is not None:
+            result.end_version = start.done_version
+        return result.end_version
 
     def _do_first_step(
         self, start: Start, seen: Position, position: TopicPosition, result: Round
@@ -136,12 +152,13 @@ class TableCopy:
             seen = position.advance(start.done_version, seen)
         elif start.snapshot_version not in (None, seen.snapshot_version):
             seen = position.fix_snapshot(start.snapshot_version, seen)
-        result.has_position = seen.version is not None
+        if seen.snapshot_version is not None and seen.has_earlier_rows:
+            seen = _before_snapshot(seen, position)
+        result.topic_id = seen.topic_id
         if seen.snapshot_version is None:
             result.end_version = seen.version
             return seen.version
         self._copy_snapshot(seen.snapshot_version, position, seen, result)
-        result.has_position = True
         result.end_version = seen.snapshot_version
         return seen.snapshot_version
 
@@ -155,40 +172,68 @@ class TableCopy:
         from pyspark.sql import functions as sf
 
         options = self._options
-        with vacuumed_files(self._table, version):
+        with self._errors_of(version), vacuumed_files(self._table, version):
             rows = self._table.rows_at(version).withColumn(CHANGE_TYPE, sf.lit(INSERT))
             records = without_changes(self._encode(rows))
             if options.row_format.key and seen.has_earlier_rows:
                 records = with_gone_keys(
                     self._spark, records, options.root, options.topic, options.write_options
                 )
-            result.versions.append(self._write(records, version, SNAPSHOT, position, seen))
+            copied = self._write(records, version, SNAPSHOT, position, seen, result)
+        result.versions.append(copied)
 
     def _copy_version(self, version: TableVersion, position: TopicPosition, result: Round) -> bool:
         """Copy a version; return whether to go on with the next one."""
         self._check(version)
-        seen = position.load()
-        if seen.version is None and result.has_position:
-            raise CommitConflictError(
-                f"topic {self._options.topic} was deleted or created again while version "
-                f"{version.version} was read. Run the job again: it starts from the beginning"
-            )
+        seen = self._load(position, result)
         if seen.snapshot_version is not None:
             return False  # Another run starts the copy again.
         if not seen.is_before(version.version):
             return True  # Another run was first.
-        with vacuumed_files(self._table, version.version):
+        number, is_raw = version.version, self._options.row_format.value_format == RAW
+        with self._errors_of(number), vacuumed_files(self._table, number):
             frames = [self._encode(rows) for rows in self._table.changes(version)]
-            records = _union(frames)
-            records = without_changes(records) if version.is_append else net_changes(records)
-            copied = self._write(records, version.version, version.operation, position, seen)
+            records = union_of_changes(frames)
+            if version.is_append:
+                records = without_changes(records)
+            else:
+                records = net_changes(records, may_lack_keys=is_raw)
+            copied = self._write(records, number, version.operation, position, seen, result)
         result.versions.append(copied)
-        result.has_position = True
         return True
 
+    def _load(self, position: TopicPosition, result: Round) -> Position:
+        """Return the position now, if the topic is still the one of the round."""
+        seen = position.load()
+        if result.topic_id:
+            check_same_topic(self._options.topic, result.topic_id, seen.topic_id)
+        result.topic_id = seen.topic_id
+        return seen
+
+    @contextmanager
+    def _errors_of(self, version: int) -> Iterator[None]:
+        """Name the table and the version in each error."""
+        table = f"table {self._table.name}"
+        try:
+            with delta_errors(f"{table}, version {version}"):
+                yield
+        except KlogError as exc:
+            if str(exc).startswith(table):
+                raise
+            raise with_context(exc, f"{table}, version {version}: {exc}") from exc
+
+    def _check_metadata(self, version: TableVersion) -> None:
+        before = self._table.metadata_before(version) if version.metadata is not None else None
+        if before is not None:
+            key = self._options.row_format.key
+            check_new_metadata(version, before, self._table.name, key)
+
     def _check(self, version: TableVersion) -> None:
-        has_key = bool(self._options.row_format.key)
-        check_version(version, self._table.metadata_of(version), self._table.name, has_key=has_key)
+        row_format, metadata = self._options.row_format, self._table.metadata_of(version)
+        check_version(version, metadata, self._table.name, has_key=bool(row_format.key))
+        with self._errors_of(version.version):
+            known = {*metadata.columns, *self._table.metadata().columns}
+            row_format.check_columns(metadata.columns, known)
 
     def _encode(self, rows: DataFrame) -> DataFrame:
         return encode_rows(rows, self._options.row_format, self._table.metadata().columns)
@@ -200,6 +245,7 @@ class TableCopy:
         operation: str,
         position: TopicPosition,
         seen: Position,
+        result: Round,
     ) -> CopiedVersion:
         """Write the records of a version in one commit, unless another run has."""
         from pyspark.sql import Observation
@@ -223,23 +269,28 @@ class TableCopy:
         }
         if not seen.is_new:  # A topic that is deleted meanwhile must not begin with this version.
             options["createtopic"] = "false"
+            position.ensure_dead_letter_topic()
         writer = observed.write.format("klog").options(**options).mode("append")
         writer.save(self._options.root)
-        if position.load().is_before(version):  # A write without tasks commits nothing.
+        if self._load(position, result).is_before(version):  # Without tasks nothing is committed.
             position.advance(version, seen)
         number = counts.get
         return CopiedVersion(version, operation, number["records"], number["tombstones"])
 
     def _finish(self, position: TopicPosition, result: Round) -> None:
         """Move the position to the last version, if that had no changes."""
-        seen = position.load()
+        seen = self._load(position, result)
         end = result.end_version
         if end is not None and seen.snapshot_version is None and seen.is_before(end):
             position.advance(end, seen)
 
 
-def _union(frames: list[DataFrame]) -> DataFrame:
-    first, *later = frames
-    for frame in later:
-        first = first.unionByName(frame, allowMissingColumns=True)
-    return first
+def _before_snapshot(seen: Position, position: TopicPosition) -> Position:
+    """Return the position just before a snapshot that starts a copy again.
+
+    The keys that the snapshot deletes are those of the topic, so no run that has begun before may
+    write a version any more: it would be skipped, as the position is after it.
+    """
+    while seen.snapshot_version is not None and seen.is_before(seen.snapshot_version - 1):
+        seen = position.advance(seen.snapshot_version - 1, seen)
+    return seen

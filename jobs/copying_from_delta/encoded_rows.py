@@ -28,8 +28,8 @@ from klog.jobs.copying_from_delta.version_actions import CHANGE_COLUMNS, CHANGE_
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-KEY_FORMATS = (STRING, JSON) = ("string", "json")
-JSON, RAW = "json", "raw"
+STRING, JSON, RAW = "string", "json", "raw"
+KEY_FORMATS = (STRING, JSON)
 VALUE_FORMATS = (JSON, RAW, *SCHEMA_FORMATS)
 KEY, VALUE = "key", "value"
 NO_SCHEMA = ValueSchema()
@@ -192,11 +192,13 @@ def without_changes(records: DataFrame) -> DataFrame:
     return records.drop(_IS_VALUE)
 
 
-def net_changes(records: DataFrame) -> DataFrame:
+def net_changes(records: DataFrame, *, may_lack_keys: bool = False) -> DataFrame:
     """Return the values, and one tombstone for each other key, as the columns of a write.
 
     Args:
         records: What `encode_rows` returns for all changes of one version.
+        may_lack_keys: Whether a deleted row without a key is left out, as no record is that of it;
+            else it is an error.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as sf
@@ -207,9 +209,25 @@ def net_changes(records: DataFrame) -> DataFrame:
     key_of_tombstone = sf.raise_error(sf.lit(_NULL_KEY)).cast(records.schema[KEY].dataType)
     numbered = records.withColumn("_klog_number", number)
     # Values come first, so a tombstone with number 1 is of a key without a value.
-    kept = numbered.where(is_value | (_column("_klog_number") == 1))
+    net = numbered.where(is_value | (_column("_klog_number") == 1))
+    if may_lack_keys:
+        net = net.where(is_value | _column(KEY).isNotNull())
     key = sf.when(is_value | _column(KEY).isNotNull(), _column(KEY)).otherwise(key_of_tombstone)
-    return kept.withColumn(KEY, key).drop(_IS_VALUE, "_klog_number")
+    return net.withColumn(KEY, key).drop(_IS_VALUE, "_klog_number")
+
+
+def union_of_changes(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return all changes of one version.
+
+    Args:
+        frames: What `encode_rows` returns for parts of it. The last one has all values; of the
+            others, whose rows had another schema, only the keys count.
+    """
+    *removed, records = frames
+    for frame in removed:
+        keys = frame.select(KEY, _IS_VALUE)
+        records = records.unionByName(keys, allowMissingColumns=True)
+    return records
 
 
 def _column(name: str) -> Column:
@@ -267,5 +285,10 @@ def _in_order(changes: DataFrame, names: Sequence[str]) -> DataFrame:
 
 def _no_column(option: str, name: str, columns: Sequence[str]) -> OptionError:
     nearest = nearest_name(name, columns)
-    hint = f"did you mean {nearest}?" if nearest else f"it has {', '.join(columns)}"
-    return OptionError(f"{option}: the table has no column {name}; {hint}")
+    hint = f"did you mean {nearest}?" if nearest else f"it has {', '.join(columns)}."
+    if option == "--key":
+        hint += (
+            " If it has another name in other versions, copy each of them with the name of its "
+            "time, or run the job once with --restart-at snapshot"
+        )
+    return OptionError(f"{option}: the table has no column {name}; {hint.removesuffix('.')}")

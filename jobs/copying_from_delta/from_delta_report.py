@@ -42,7 +42,8 @@ class FromDeltaReport:
         versions: The versions with changes, at most the last 1,000.
         copied_versions: How many versions with changes there were.
         versions_without_changes: How many others there were.
-        records: The records of all versions.
+        records: The records of all versions, as they were read. A version that another run has
+            written at the same time counts, too.
         tombstones: The tombstones among them.
         seconds: How long the job took.
     """

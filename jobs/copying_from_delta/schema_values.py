@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from klog.errors import OptionError
+from klog.errors import OptionError, SchemaError, with_context
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,7 +31,7 @@ class ValueSchema:
 
     schema: Any = field(default=None, repr=False)
     message: str | None = None
-    registry: Registry | str | None = None
+    registry: Registry | str | None = field(default=None, repr=False)
 
     def check(self, value_format: str) -> None:
         """Refuse a schema that the format does not use, or one that is missing.
@@ -69,11 +69,18 @@ class ValueSchema:
         """
         from klog import values
 
-        return values.encode(
-            records,
-            value=value_format,
-            value_schema=self.schema,
-            value_message=self.message,
-            registry=self.registry,
-            topic=topic,
-        )
+        try:
+            return values.encode(
+                records,
+                value=value_format,
+                value_schema=self.schema,
+                value_message=self.message,
+                registry=self.registry,
+                topic=topic,
+            )
+        except SchemaError as exc:
+            raise with_context(
+                exc,
+                f"{exc}. Give a schema that has the columns by --value-schema, or choose the "
+                "columns by --columns or --exclude",
+            ) from exc

@@ -89,9 +89,12 @@ def plan_start(
         return _start("--starting-version", starting_version, table)
     start = _start("--restart-at", restart_at, table)
     version = start.done_version if start.snapshot_version is None else start.snapshot_version
-    if version is None or position.is_before(version):
+    # Version 0 is before every position: nothing is done then.
+    done = -1 if version is None else version
+    if position.is_before(done):
+        _check_pending_snapshot(position, done, restart_at)
         return start
-    if start.snapshot_version is None and position.version == version:
+    if start.snapshot_version is None and position.version == done:
         return Start()
     raise OptionError(
         f"--restart-at {restart_at}: the topic has version {position.version} of table "
@@ -99,6 +102,17 @@ def plan_start(
         "by ALTER TABLE SET TBLPROPERTIES, or delete the topic and run the job without "
         "--restart-at"
     )
+
+
+def _check_pending_snapshot(position: Position, version: int, restart_at: str) -> None:
+    """Refuse a start before a snapshot that is not complete: it would be completed all the same."""
+    pending = position.snapshot_version
+    if pending is not None and version < pending:
+        raise OptionError(
+            f"--restart-at {restart_at}: a snapshot of version {pending} was begun and is not "
+            f"complete. Give {SNAPSHOT}, {LATEST} or a version from {pending + 1} on, or run the "
+            "job without --restart-at, which completes it"
+        )
 
 
 def _check_same_table(position: Position, table: TableBounds) -> None:

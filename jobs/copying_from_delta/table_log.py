@@ -10,10 +10,11 @@ alone touches. Rows of a snapshot are read by the public API.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from klog.errors import DataLossError, OptionError
+from klog.errors import DataLossError, KlogError, OptionError
 from klog.jobs.copying_from_delta.version_actions import (
     CHANGE_TYPE,
     TableMetadata,
@@ -25,6 +26,7 @@ from klog.jobs.shared.delta.delta_target import DeltaTarget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_EXPIRED = re.compile("DELTA_TRUNCATED_TRANSACTION_LOG|DELTA_VERSION_NOT_FOUND")
 INSERT, DELETE = "insert", "delete"
 UPDATE_PREIMAGE, UPDATE_POSTIMAGE = "update_preimage", "update_postimage"
 _LINES_PER_CALL = 2000
@@ -47,6 +49,7 @@ class TableLog:
         self._none = self._jvm.scala.Option.apply(None)
         self._schema_snapshot: Any = None
         self._metadata: TableMetadata | None = None
+        self._metadata_before: TableMetadata | None = None
         self._log, self._snapshot = self._load()
         if self._snapshot.isCatalogOwned():
             raise OptionError(
@@ -59,14 +62,38 @@ class TableLog:
         """Return the name of the table, as the user has it."""
         return self._target.name
 
+    @property
+    def path(self) -> str:
+        """Return where the table lies, without the scheme of a URL."""
+        return self._location.split(":", 1)[-1].lstrip("/")
+
     def refresh(self) -> int:
-        """Look for new versions; return the newest one."""
+        """Look for new versions; return the newest one.
+
+        Raises:
+            KlogError: The name of the table stands for another place by now.
+        """
+        if not self._target.exists() or self._target.location() != self._location:
+            raise KlogError(
+                f"table {self.name}: it was dropped or replaced: it is not at {self._location} any "
+                "more. Run the job again, with --restart-at snapshot if there is a new table"
+            )
         self._log, self._snapshot = self._load()
         return int(self._snapshot.version())
 
     def metadata(self) -> TableMetadata:
         """Return the metadata of the newest version."""
         return _metadata_of(self._snapshot)
+
+    def metadata_before(self, version: TableVersion) -> TableMetadata | None:
+        """Return the metadata that the table has before a version; None if nothing says them.
+
+        Args:
+            version: The version that `versions` has yielded last.
+        """
+        if self._metadata_before is None and version.version > self.earliest_version():
+            self._metadata_before = _metadata_of(self._snapshot_at(version.version - 1))
+        return self._metadata_before
 
     def metadata_of(self, version: TableVersion) -> TableMetadata:
         """Return the metadata that the table has at a version.
@@ -79,8 +106,19 @@ class TableLog:
         return self._metadata
 
     def earliest_version(self) -> int:
-        """Return the first version whose commit, and whose rows then, the log still has."""
-        return int(self._log.history().getEarliestRecreatableCommit())
+        """Return the first version whose commit, and whose rows then, the log still has.
+
+        If there is none, it is the version after the newest one.
+        """
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        history = self._jvm.org.apache.spark.sql.delta.DeltaHistoryManager
+        try:
+            with_rows = int(self._log.history().getEarliestRecreatableCommit())
+            return max(with_rows, int(history.getEarliestDeltaFile(self._log)))
+        except (Py4JJavaError, PySparkException):
+            return int(self._snapshot.version()) + 1
 
     def versions(self, first: int, last: int) -> Iterator[TableVersion]:
         """Yield what the versions of a range did; each commit is read when it is asked for.
@@ -99,6 +137,7 @@ class TableLog:
             if commit is None or int(commit._1()) != expected:
                 raise self.expired(expected)
             version = parse_version(expected, self._lines(commit._2()))
+            self._metadata_before = self._metadata
             self._metadata = version.metadata or self._metadata
             if version.has_new_schema:
                 self._schema_snapshot = None
@@ -131,7 +170,8 @@ class TableLog:
         Args:
             version: The version.
         """
-        return self._target.rows_at(version)
+        reader = self._spark.read.format("delta").option("versionAsOf", version)
+        return reader.load(self._location)
 
     def expired(self, version: int) -> DataLossError:
         """Return the error for a version whose commit the log does not have any more.
@@ -152,7 +192,15 @@ class TableLog:
         return pair._1(), pair._2()
 
     def _snapshot_at(self, version: int) -> Any:
-        return self._log.getSnapshotAt(version, self._none, self._none, False)
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        try:
+            return self._log.getSnapshotAt(version, self._none, self._none, False)
+        except (Py4JJavaError, PySparkException) as exc:
+            if _EXPIRED.search(str(exc)) is None:
+                raise
+            raise self.expired(version) from exc
 
     def _changes(self, version: TableVersion, schema_snapshot: Any) -> DataFrame:
         from pyspark.sql import DataFrame

@@ -12,7 +12,7 @@ snapshot that is not complete yet, and the next run completes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from klog.connector.commit_log import append_commit
 from klog.connector.commit_log.append_commit import StagedSegments, Writer
@@ -24,7 +24,7 @@ from klog.connector.commit_log.root_discovery import find_or_create_root, find_r
 from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.options.write_options import WriteOptions
-from klog.errors import OptionError
+from klog.errors import CommitConflictError, OptionError
 
 _PREFIX = "delta:"
 _SNAPSHOT = ":snapshot"
@@ -49,11 +49,14 @@ class Position:
         version: The last version that is complete in the topic; None if none is.
         snapshot_version: The version of a snapshot that is not complete yet; None if there is none.
         other_tables: The ids of other tables that the topic has versions of.
+        topic_id: The id of the topic, which one that is created again does not have; empty if there
+            is no topic.
     """
 
     version: int | None = None
     snapshot_version: int | None = None
     other_tables: tuple[str, ...] = ()
+    topic_id: str = field(default="", compare=False)
 
     @property
     def has_earlier_rows(self) -> bool:
@@ -93,7 +96,27 @@ def position_of(state: TopicState, table_id: str) -> Position:
         for writer in versions
         if writer.startswith(_PREFIX) and writer not in own
     }
-    return Position(version, fixed if is_pending else None, tuple(sorted(other_tables)))
+    pending = fixed if is_pending else None
+    return Position(version, pending, tuple(sorted(other_tables)), state.topic_id)
+
+
+def check_same_topic(topic: str, topic_id: str, now: str) -> None:
+    """Refuse a topic that is another one than at the beginning of a round.
+
+    Args:
+        topic: The name of the topic.
+        topic_id: Its id then.
+        now: Its id now; empty if there is no topic.
+
+    Raises:
+        CommitConflictError: It is another one.
+    """
+    if now != topic_id:
+        raise CommitConflictError(
+            f"topic {topic} was deleted or created again while the table was copied. Run the job "
+            "again: it starts from the beginning. If the topic has a version of the table by now, "
+            "delete the topic before, or run the job once with --restart-at snapshot"
+        )
 
 
 class TopicPosition:
@@ -121,6 +144,9 @@ class TopicPosition:
 
         Returns:
             The position after it.
+
+        Raises:
+            CommitConflictError: The topic is not that of the position any more.
         """
         return self._write(_SNAPSHOT, version, seen)
 
@@ -133,11 +159,21 @@ class TopicPosition:
 
         Returns:
             The position after it.
+
+        Raises:
+            CommitConflictError: The topic is not that of the position any more.
         """
         return self._write("", version, seen)
 
+    def ensure_dead_letter_topic(self) -> None:
+        """Create the topic of rejected rows, if writes may create topics and there is none."""
+        options = self._options
+        root = find_root(options.path, options.storage)
+        if root is not None and options.dead_letter_topic is not None and options.create_topic:
+            TopicAdmin(root).ensure(options.dead_letter_topic, options.num_partitions)
+
     def _write(self, suffix: str, version: int, seen: Position) -> Position:
-        log, state = self._load_or_create()
+        log, state = self._load_or_create(seen.topic_id)
         topic_id = state.topic_id
         write_id = self._new_id()
         name = transactional_id(self.table_id) + suffix
@@ -153,11 +189,14 @@ class TopicPosition:
         CHECKPOINTER.offer(log, state)
         return position_of(state, self.table_id)
 
-    def _load_or_create(self) -> tuple[CommitLog, TopicState]:
+    def _load_or_create(self, topic_id: str) -> tuple[CommitLog, TopicState]:
+        """Return the log of the topic with an id; without an id it is created if it is missing."""
         options = self._options
         root = find_root(options.path, options.storage)
         log = None if root is None else root.log_to_write(self._topic)
         state = TopicState() if log is None else log.load()
+        if topic_id:
+            check_same_topic(self._topic, topic_id, state.topic_id)
         if log is not None and state.topic_id:
             return log, state
         if not options.create_topic:

@@ -11,10 +11,9 @@ from klog.jobs.copying_from_delta.table_log import TableLog, restart_hint
 
 IGNORING_SETTINGS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 """With one of these, Spark leaves out rows that it cannot read, and says nothing."""
-_LOST = re.compile(
-    r"FILE_NOT_EXIST|FILE_NOT_FOUND|FileNotFoundException|DELTA_UNSUPPORTED_TIME_TRAVEL"
-    r"|DELTA_TRUNCATED_TRANSACTION_LOG|DELTA_VERSION_NOT_FOUND"
-)
+_LOST = re.compile(r"FILE_NOT_EXIST|FILE_NOT_FOUND|DELTA_UNSUPPORTED_TIME_TRAVEL")
+_NO_FILE = "FileNotFoundException"
+"""Java says so of any file, such as one of a shuffle, and if too many are open."""
 
 
 def check_settings(settings: dict[str, str]) -> None:
@@ -52,9 +51,10 @@ def vacuumed_files(table: TableLog, version: int) -> Iterator[None]:
         yield
     except (Py4JJavaError, PySparkException) as exc:
         text = str(exc)
-        if "klog.errors." in text or _LOST.search(text) is None:
+        is_lost = _LOST.search(text) or (_NO_FILE in text and table.path in text)
+        if "klog.errors." in text or not is_lost:
             raise
         raise DataLossError(
             f"table {table.name}: files of version {version} are gone: VACUUM has deleted them "
-            f"(delta.deletedFileRetentionDuration). {restart_hint(table.refresh())}"
+            f"(delta.deletedFileRetentionDuration). {restart_hint(version + 1)}"
         ) from exc

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 CHANGE_TYPE = "_change_type"
@@ -27,11 +27,13 @@ class TableMetadata:
         table_id: The id of the table, which one that is created again does not have.
         has_change_feed: Whether its writers record the changes of rows.
         columns: The names of the columns.
+        types: By column its type, as Delta's JSON has it.
     """
 
     table_id: str
     has_change_feed: bool
     columns: tuple[str, ...]
+    types: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @staticmethod
     def of_action(fields: Mapping[str, Any]) -> TableMetadata:
@@ -43,8 +45,8 @@ class TableMetadata:
         configuration = fields.get("configuration") or {}
         has_change_feed = configuration.get("delta.enableChangeDataFeed", "").lower() == "true"
         schema = json.loads(fields.get("schemaString") or '{"fields": []}')
-        names = tuple(column["name"] for column in schema["fields"])
-        return TableMetadata(fields["id"], has_change_feed, names)
+        types = {column["name"]: column["type"] for column in schema["fields"]}
+        return TableMetadata(fields["id"], has_change_feed, tuple(types), types)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,20 @@ them, and a key, as their records replace earlier ones.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from klog.errors import KlogError, OptionError
 from klog.jobs.copying_from_delta.version_actions import (
     CHANGE_COLUMNS,
     TableMetadata,
     TableVersion,
+)
+
+_WHOLE_NUMBERS = frozenset({"byte", "short", "integer", "long"})
+"""Types with the same text."""
+_RESTART = (
+    "Run the job once with --restart-at snapshot, which copies the rows that the table has now and "
+    "writes tombstones for keys that are gone"
 )
 
 
@@ -31,6 +40,39 @@ def check_reserved_columns(metadata: TableMetadata, table: str) -> None:
                 f"table {table}: the column {name} has a name that Delta gives to changes. Rename "
                 "it: ALTER TABLE ... RENAME COLUMN"
             )
+
+
+def check_new_metadata(
+    version: TableVersion, before: TableMetadata, table: str, key: Sequence[str]
+) -> None:
+    """Refuse a version after which records would not go on with those before it.
+
+    Args:
+        version: What the version did; it has new metadata.
+        before: The metadata before it.
+        table: The table, for the error.
+        key: The columns of the key.
+
+    Raises:
+        KlogError: It is the version of another table, or a key has another text from it on.
+    """
+    metadata = version.metadata
+    assert metadata is not None
+    at = f"table {table}: version {version.version} ({version.operation or 'a commit'})"
+    if metadata.table_id != before.table_id:
+        raise KlogError(
+            f"{at} replaced the table, and a later version has brought it back. {_RESTART}"
+        )
+    for name in key:
+        kind, kind_before = metadata.types.get(name), before.types.get(name)
+        if kind is None or kind_before is None or kind == kind_before:
+            continue
+        if {str(kind), str(kind_before)} <= _WHOLE_NUMBERS:
+            continue
+        raise KlogError(
+            f"{at} gives the key {name} the type {kind}, and it was {kind_before}: one key would "
+            f"have two texts, and tombstones would miss the records of before. {_RESTART}"
+        )
 
 
 def check_version(

@@ -195,7 +195,7 @@ class TopicCopy:
 
 @contextmanager
 def conflicts_of_delta(table: str) -> Iterator[None]:
-    """Translate the conflicts of Delta's concurrent writers, after which a job looks again.
+    """Translate the conflicts of Delta's concurrent writers, after which a job plans again.
 
     Args:
         table: The table, for the error.

@@ -53,7 +53,7 @@ def add_round_options(parser: argparse.ArgumentParser, interval_help: str = "suc
         type=duration_ms,
         default=60_000,
         metavar="TIME",
-        help=f"with --continuous: the pause between two looks, {interval_help}; default: 60s",
+        help=f"with --continuous: the pause between two rounds, {interval_help}; default: 60s",
     )
 
 

@@ -85,9 +85,11 @@ def with_context(exc: Exception, text: str) -> KlogError:
     kinds = (
         CommitConflictError,
         CommitStateUnknownError,
+        DataLossError,
         LostCommitError,
         OptionError,
         ProducerFencedError,
+        SchemaError,
     )
     return type(exc)(text) if isinstance(exc, kinds) else KlogError(text)
 

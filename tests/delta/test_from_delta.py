@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -19,7 +22,11 @@ from klog.jobs.commands.from_delta_command import COMMAND
 from klog.jobs.copying_from_delta.copy_table import CopyOptions, TableCopy
 from klog.jobs.copying_from_delta.encoded_rows import make_row_format
 from klog.jobs.copying_from_delta.table_log import TableLog
-from klog.jobs.copying_from_delta.topic_position import Position, TopicPosition
+from klog.jobs.copying_from_delta.topic_position import (
+    Position,
+    TopicPosition,
+    transactional_id,
+)
 from klog.jobs.shared.common_options import add_root_option
 from klog.jobs.shared.delta.delta_target import DeltaTarget
 from klog.jobs.shared.job_command import add_options
@@ -195,34 +202,135 @@ def test_values_in_avro(table: ChangedTable) -> None:
         table.copy(registry="http://localhost:1")
 
 
-class DeletedTopic(TopicPosition):
-    """A position whose topic is deleted when it is loads for the fourth time."""
+class Interrupted(TopicPosition):
+    """A position that runs something else at one of its loads, or after a snapshot is fixed."""
 
+    at_load: int = 0
+    after_fix: Callable[[], object] | None = None
+    after_advance: Callable[[], object] | None = None
+    work: Callable[[], object]
     loads = 0
 
     def load(self) -> Position:
         self.loads += 1
-        if self.loads == 4:
-            klog.open(self._options.path).delete_topic(TOPIC)
+        if self.loads == self.at_load:
+            self.work()
         return super().load()
 
+    def fix_snapshot(self, version: int, seen: Position) -> Position:
+        position = super().fix_snapshot(version, seen)
+        if self.after_fix is not None:
+            self.after_fix()
+        return position
 
-def test_a_topic_that_is_deleted_during_a_run(table: ChangedTable) -> None:
-    """The next version does not begin a new topic, which would miss the earlier ones."""
-    table.create().sql("insert into {t} values (1, 'a')")
-    table.sql("insert into {t} values (2, 'b')")
-    written = parse_write_options({"path": table.root, "topic": TOPIC})
+    def advance(self, version: int, seen: Position) -> Position:
+        position = super().advance(version, seen)
+        if self.after_advance is not None and position.version == version:
+            self.after_advance()
+        return position
+
+
+def copy_with(table: ChangedTable, position: Interrupted, start: str = "earliest") -> TableCopy:
     row_format = make_row_format(["id"], None, "json", [], [])
-    copy = TableCopy(
+    return TableCopy(
         table.spark,
         TableLog(table.spark, DeltaTarget(table.spark, table.path)),
-        CopyOptions(table.root, TOPIC, row_format, {}, "earliest"),
-        lambda table_id: DeletedTopic(written, table_id),
+        CopyOptions(table.root, TOPIC, row_format, {}, start),
+        lambda _: position,
     )
-    with pytest.raises(CommitConflictError, match="was deleted or created again while version 2"):
-        copy.copy()
-    table.copy()
+
+
+def position_of(table: ChangedTable) -> Interrupted:
+    written = parse_write_options({"path": table.root, "topic": TOPIC})
+    return Interrupted(written, DeltaTarget(table.spark, table.path).snapshot().table_id)
+
+
+@pytest.mark.parametrize("load", [4, 6])
+@pytest.mark.parametrize("is_created_again", [False, True])
+def test_a_topic_that_is_deleted_during_a_run(
+    table: ChangedTable, load: int, is_created_again: bool
+) -> None:
+    """Neither the next version nor the last position begins a topic without earlier versions."""
+    table.create().sql("insert into {t} values (1, 'a')")
+    table.sql("insert into {t} values (2, 'b')")
+    table.sql("alter table {t} set tblproperties ('a' = 'b')")
+    position = position_of(table)
+
+    def delete() -> None:
+        log = klog.open(table.root)
+        log.delete_topic(TOPIC)
+        if is_created_again:
+            log.create_topic(TOPIC)
+
+    position.at_load, position.work = load, delete
+    with pytest.raises(CommitConflictError, match="was deleted or created again while"):
+        copy_with(table, position).copy()
+    table.copy(options={})
     assert table.last_values() == table.rows()
+
+
+def test_a_run_that_writes_while_another_starts_again(table: ChangedTable) -> None:
+    """Its last version is there before the keys are read, or not at all."""
+    table.create().sql("insert into {t} values (1, 'a')")
+    table.copy(options={})
+    for _ in range(3):
+        table.sql("insert into {t} values (2, 'b')")
+        table.sql("delete from {t} where id = 2")
+    position = position_of(table)
+
+    def write(version: int, key: str) -> None:
+        klog.open(table.root).append(
+            TOPIC,
+            pa.table({"key": [key], "value": ["{}"]}),
+            transactional_id=transactional_id(position.table_id),
+            transaction_version=version,
+        )
+
+    position.after_fix = lambda: write(2, "3")
+    position.after_advance = lambda: write(4, "4")
+    copy_with(table, position).copy("snapshot")
+    assert table.last_values() == table.rows()
+    assert [value for key, value in table.records() if key in "34"] == [{}, None]
+
+
+def test_rounds_after_a_start_again(table: ChangedTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the first round starts again; a pause comes after one that had nothing to copy."""
+    table.create().sql("insert into {t} values (1, 'a')")
+    table.copy()
+    table.sql("insert into {t} values (2, 'b')")
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise InterruptedError
+        table.sql("insert into {t} values (3, 'c')")
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
+    monkeypatch.setattr("klog.jobs.from_delta.time", clock)
+    with pytest.raises(InterruptedError):
+        table.copy(restart_at="snapshot", continuous=True, interval_seconds=7)
+    assert pauses == [7, 7]
+    assert table.last_values() == table.rows()
+
+
+def test_raw_rows_are_in_the_order_of_their_offsets(table: ChangedTable) -> None:
+    """However the files of the table are; a deleted row without a key has no tombstone."""
+    table.create("partition int, offset bigint, key string, value string")
+    for offsets in ("5, 3, 1", "4, 2, 0"):
+        table.sql(
+            "insert into {t} select 0, offset, nullif(concat('k', offset % 2), 'k1'), "
+            f"string(offset) from (select explode(array({offsets})) offset)"
+        )
+    table.sql("optimize {t}")
+    table.sql("delete from {t} where offset in (1, 2)")
+    table.copy(key=(), value_format="raw", options={"numPartitions": "1"})
+    rows = klog.open(table.root).scan(TOPIC).read_all().to_pylist()
+    assert [row["value"].decode() for row in rows] == ["0", "3", "4", "5"]
+    table.sql("delete from {t} where offset in (0, 3)")
+    table.copy(key=(), value_format="raw", options={})
+    rows = klog.open(table.root).scan(TOPIC).read_all().to_pylist()[4:]
+    assert [(row["key"], row["value"]) for row in rows] == [(b"k0", None)]
 
 
 def test_a_table_by_its_name(table: ChangedTable, delta_spark: SparkSession) -> None:

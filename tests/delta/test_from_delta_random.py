@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,6 +38,21 @@ def version_of(table: ChangedTable) -> int:
     return int(row["version"])
 
 
+def changed_rows(table: ChangedTable) -> set[int]:
+    """Return versions that changed rows. A MERGE that changed none rewrites files, too."""
+    changed = set()
+    for path in (Path(table.path) / "_delta_log").glob("*.json"):
+        actions = [json.loads(line) for line in path.read_text().splitlines()]
+        is_merge = any(
+            action.get("commitInfo", {}).get("operation") == "MERGE" for action in actions
+        )
+        files = [action.get("add") or action.get("remove") or {} for action in actions]
+        has_changed_files = not is_merge and any(file.get("dataChange") for file in files)
+        if has_changed_files or any("cdc" in action for action in actions):
+            changed.add(int(path.stem))
+    return changed
+
+
 def without_nulls(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return rows without null columns: one that is added later is missing in earlier values."""
     return {
@@ -57,7 +73,7 @@ def test_random_changes(delta_spark: SparkSession, tmp_path: Path, seed: int, st
             "delta.enableDeletionVectors": str(seed % 2 == 0).lower(),
         }
     )
-    next_id, statements = 0, []
+    next_id, statements, copied = 0, list[str](), list[int]()
     for step in range(steps):
         columns = table.spark.table(table.name).columns
         next_id, now = next_id + 1, version_of(table)
@@ -76,15 +92,18 @@ def test_random_changes(delta_spark: SparkSession, tmp_path: Path, seed: int, st
         statements.append(statement)
         table.sql(statement)
         if chance.random() < 0.3:
-            table.copy()
+            copied.append(table.copy().end_version or 0)
             assert without_nulls(table.last_values()) == without_nulls(table.rows()), statements
-    table.copy()
+    copied.append(table.copy().end_version or 0)
     assert without_nulls(table.last_values()) == without_nulls(table.rows()), statements
     commits = klog.open(table.root).history(TOPIC)
     versions = [
         commit.actions.writer_transaction.batch_id
         for commit in commits
         if commit.actions.writer_transaction is not None
+        and not commit.actions.writer_transaction.name.endswith(":snapshot")
     ]
+    assert len(versions) == len(set(versions))
     assert versions == sorted(versions, reverse=True)
     assert versions[0] == version_of(table)
+    assert set(range(copied[0] + 1, versions[0] + 1)) & changed_rows(table) <= set(versions)

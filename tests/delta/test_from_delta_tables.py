@@ -12,6 +12,9 @@ from pyspark.sql import SparkSession
 
 import klog
 from klog.errors import DataLossError, KlogError, OptionError
+from klog.jobs.copying_from_delta.table_log import TableLog
+from klog.jobs.shared.delta.delta_target import DeltaTarget
+from klog.values import decode
 from tests.delta.changed_table import FEED, ChangedTable
 from tests.delta.copied_rows import TOPIC
 
@@ -114,7 +117,7 @@ def test_lost_versions_and_files(table: ChangedTable) -> None:
     table.sql("update {t} set name = 'x' where id = 1")
     for file in (Path(table.path) / "_change_data").iterdir():
         file.unlink()
-    with pytest.raises(DataLossError, match=r"files of version 2 are gone: VACUUM .*--restart-at"):
+    with pytest.raises(DataLossError, match=r"files of version 2 are gone: .*--restart-at 3,"):
         table.copy()
     table.sql("delete from {t} where id = 2")
     assert table.versions(table.copy(restart_at="snapshot")) == [(3, 3, 1)]
@@ -175,3 +178,90 @@ def test_keys_of_several_columns(table: ChangedTable) -> None:
         ({"name": "a", "id": 1}, b'{"x":7}'),
         ({"name": "a", "id": 1}, None),
     ]
+
+
+def test_a_key_that_gets_another_text(table: ChangedTable) -> None:
+    """DECIMAL 1.50 would be 1.5000, and its tombstone that of no record."""
+    table.create("id decimal(5, 2), name string", delta_enableTypeWidening="true")
+    table.sql("insert into {t} values (1.5, 'a')")
+    table.copy()
+    table.sql("alter table {t} alter column id type decimal(10, 4)")
+    table.sql("delete from {t}")
+    with pytest.raises(KlogError, match=r"version 2 .* gives the key id the type decimal\(10,4\)"):
+        table.copy()
+    table.copy(restart_at="snapshot")
+    assert table.last_values() == {}
+
+
+def test_avro_of_rows_that_replace_others(table: ChangedTable) -> None:
+    """The type of a value is that of the rows that are written, whatever the removed ones had."""
+    table.create("id bigint, d string", delta_columnMapping_mode="name")
+    table.sql("insert into {t} values (1, 'abc'), (2, 'abc')")
+    table.sql("alter table {t} drop column d")
+    table.sql("alter table {t} add column d int")
+    table.sql("insert overwrite {t} values (1, 7)")
+    table.sql("restore table {t} to version as of 1")
+    table.sql("restore table {t} to version as of 4")
+    table.copy(value_format="avro", starting_version="earliest")
+    topic = table.spark.read.format("klog").option("subscribe", TOPIC).load(table.root)
+    last = topic.where("key = '1'").orderBy("offset").tail(1)
+    schema = {
+        "type": "record",
+        "name": "row",
+        "fields": [
+            {"name": "id", "type": ["null", "long"]},
+            {"name": "d", "type": ["null", "int"]},
+        ],
+    }
+    frame = table.spark.createDataFrame(last, topic.schema)
+    (row,) = decode(frame, value="avro", value_schema=schema).collect()
+    assert tuple(row["value"]) == (1, 7)
+
+
+def test_a_table_that_was_replaced_and_restored(table: ChangedTable) -> None:
+    """RESTORE brings the id back, too: the versions between are those of another table."""
+    table.create().sql("insert into {t} values (1, 'a'), (2, 'b')")
+    table.copy()
+    table.sql(
+        f"create or replace table {{t}} using delta tblproperties ({FEED} = true) "
+        "as select 3L id, 'x' name"
+    )
+    table.sql("restore table {t} to version as of 1")
+    with pytest.raises(KlogError, match="replaced the table, and a later version has brought"):
+        table.copy()
+    table.copy(restart_at="snapshot")
+    assert table.last_values() == table.rows()
+
+
+def test_errors_name_table_and_version(table: ChangedTable) -> None:
+    table.create(delta_columnMapping_mode="name").sql("insert into {t} values (1, 'a')")
+    table.sql("alter table {t} rename column id to number")
+    table.sql("insert into {t} values (2, 'b')")
+    for dry_run in (True, False):
+        with pytest.raises(OptionError, match=r"version 1: --key: .* no column number.* its time,"):
+            table.copy(key="number", starting_version="earliest", dry_run=dry_run)
+    with pytest.raises(OptionError, match="--key: the table has no column id"):
+        table.copy(dry_run=True)
+
+
+def test_the_earliest_version_is_one_whose_commit_is_left(table: ChangedTable) -> None:
+    """A checkpoint has the rows of a version, and says nothing about what it changed."""
+    table.create(delta_checkpointInterval="5")
+    for number in range(1, 8):
+        table.sql(f"insert into {{t}} values ({number}, 'a')")
+    for version in range(6):
+        (Path(table.path) / "_delta_log" / f"{version:020d}.json").unlink()
+    assert table.versions(table.copy(starting_version="earliest")) == [(6, 1, 0), (7, 1, 0)]
+
+
+def test_a_name_that_stands_for_another_place(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """A continuous run would wait for ever for versions of the first table."""
+    for place in ("first", "second"):
+        delta_spark.sql(f"create table moved using delta location '{tmp_path / place}' as select 1")
+        if place == "first":
+            log = TableLog(delta_spark, DeltaTarget(delta_spark, "moved"))
+            assert log.refresh() == 0
+            delta_spark.sql("drop table moved")
+    with pytest.raises(KlogError, match="table moved: it was dropped or replaced"):
+        log.refresh()
+    delta_spark.sql("drop table moved")

@@ -9,7 +9,7 @@ import pytest
 
 import klog
 from klog.connector.options.write_options import parse_write_options
-from klog.errors import DataLossError, KlogError, OptionError
+from klog.errors import CommitConflictError, DataLossError, KlogError, OptionError
 from klog.jobs.copying_from_delta.start_version import (
     Start,
     TableBounds,
@@ -76,6 +76,27 @@ def test_restarts_go_only_forward() -> None:
         with pytest.raises(OptionError, match="its versions only go up"):
             plan_start(position, TABLE, "snapshot", text)
     assert plan_start(at_9, TABLE, "snapshot", "latest") == Start()
+
+
+@pytest.mark.parametrize("text", ["earliest", "0"])
+def test_version_0_is_before_the_topic(text: str) -> None:
+    table = TableBounds("t", "an-id", lambda: 0, 9)
+    with pytest.raises(OptionError, match="its versions only go up"):
+        plan_start(Position(version=7), table, "snapshot", text)
+    with pytest.raises(OptionError, match="a snapshot of version 9 was begun"):
+        plan_start(Position(snapshot_version=9), table, "snapshot", text)
+    assert plan_start(NEW, table, "snapshot", text) == Start()
+
+
+@pytest.mark.parametrize("version", [None, 4])
+def test_a_restart_before_a_snapshot_that_is_not_complete(version: int | None) -> None:
+    pending = Position(version, snapshot_version=9)
+    for text in ("6", "9"):
+        with pytest.raises(OptionError, match=r"snapshot of version 9 was begun .* from 10 on"):
+            plan_start(pending, TABLE, "snapshot", text)
+    for text in ("latest", "10"):
+        assert plan_start(pending, TABLE, "snapshot", text) == Start(done_version=9)
+    assert plan_start(pending, TABLE, "snapshot", "snapshot") == Start(snapshot_version=9)
 
 
 def test_another_table_is_refused_unless_the_copy_starts_again() -> None:
@@ -164,6 +185,29 @@ class TestTopicPosition:
         other = self.position(root, "new-id")
         position.fix_snapshot(3, NEW)
         assert other.load() == Position(other_tables=("an-id",))
+
+    def test_a_topic_that_is_another_one(self, root: str) -> None:
+        """It is not created again with a position that only the earlier one had reached."""
+        position = self.position(root)
+        seen = position.advance(3, NEW)
+        log = klog.open(root)
+        log.delete_topic(TOPIC)
+        for create in (False, True):
+            if create:
+                log.create_topic(TOPIC)
+            with pytest.raises(CommitConflictError, match="was deleted or created again"):
+                position.advance(4, seen)
+        assert position.load() == NEW
+        assert log.history(TOPIC)[0].operation == "create-topic"
+
+    def test_the_topic_of_rejected_rows(self, root: str) -> None:
+        position = self.position(root, deadLetterTopic="rejected")
+        position.ensure_dead_letter_topic()
+        assert not Path(root).exists()
+        position.advance(3, NEW)
+        for _ in range(2):
+            position.ensure_dead_letter_topic()
+        assert klog.open(root).topics() == [TOPIC, "rejected"]
 
     def test_which_snapshot_comes_after_earlier_rows(self) -> None:
         assert not Position(snapshot_version=3).has_earlier_rows

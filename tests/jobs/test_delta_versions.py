@@ -13,7 +13,11 @@ from klog.jobs.copying_from_delta.version_actions import (
     TableVersion,
     parse_version,
 )
-from klog.jobs.copying_from_delta.version_checks import check_reserved_columns, check_version
+from klog.jobs.copying_from_delta.version_checks import (
+    check_new_metadata,
+    check_reserved_columns,
+    check_version,
+)
 
 WITH_FEED = TableMetadata("an-id", has_change_feed=True, columns=("id",))
 WITHOUT_FEED = TableMetadata("an-id", has_change_feed=False, columns=("id",))
@@ -108,3 +112,33 @@ def test_columns_with_names_of_changes() -> None:
     metadata = TableMetadata("an-id", has_change_feed=False, columns=("id", "_change_type"))
     with pytest.raises(OptionError, match="table t: the column _change_type has a name"):
         check_reserved_columns(metadata, "t")
+
+
+def metadata_with(kind: str, table_id: str = "an-id") -> TableMetadata:
+    return TableMetadata(table_id, has_change_feed=True, columns=("id",), types={"id": kind})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "key", "is_refused"),
+    [
+        ("integer", "long", "id", False),
+        ("integer", "integer", "id", False),
+        ("integer", "double", "id", True),
+        ("decimal(5,2)", "decimal(10,4)", "id", True),
+        ("date", "timestamp_ntz", "id", True),
+        ("date", "timestamp_ntz", "another", False),
+    ],
+)
+def test_types_of_keys_that_change(before: str, after: str, key: str, is_refused: bool) -> None:
+    version = TableVersion(4, "CHANGE COLUMN", metadata=metadata_with(after))
+    if not is_refused:
+        check_new_metadata(version, metadata_with(before), "t", [key])
+        return
+    with pytest.raises(KlogError, match=r"version 4 \(CHANGE COLUMN\) gives the key id the type"):
+        check_new_metadata(version, metadata_with(before), "t", [key])
+
+
+def test_a_version_of_another_table() -> None:
+    version = TableVersion(4, "REPLACE TABLE", metadata=metadata_with("long", "other-id"))
+    with pytest.raises(KlogError, match="replaced the table, and a later version has brought"):
+        check_new_metadata(version, metadata_with("long"), "t", [])
