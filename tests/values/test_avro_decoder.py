@@ -26,6 +26,19 @@ def logical(kind: str, name: str) -> dict[str, str]:
     return {"type": kind, "logicalType": name}
 
 
+def nested_maps(levels: int) -> Any:
+    return {"type": "map", "values": nested_maps(levels - 1)} if levels else "int"
+
+
+def doubling_records(levels: int) -> Any:
+    """Return a small schema of records that each have the one before it twice."""
+    schema: Any = "int"
+    for level in range(levels):
+        named = schema if isinstance(schema, str) else schema["name"]
+        schema = record(("a", schema), ("b", named), name=f"L{level}")
+    return schema
+
+
 TYPES: list[tuple[Any, Any, pa.DataType, Any]] = [
     ("null", None, pa.null(), None),
     ("boolean", True, pa.bool_(), True),
@@ -112,13 +125,19 @@ def test_two_errors_do_not_make_up_for_each_other() -> None:
     [
         ("int", 2**40),
         (logical("long", "timestamp-millis"), 2**62),
+        (logical("int", "time-millis"), 86_400_000),
+        (logical("long", "time-micros"), 86_400_000_000),
+        (logical("long", "time-micros"), -1),
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, -1),
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, 2),
+        (["null", "int"], -2),
+        (["null", "int"], 2),
         ({"type": "bytes", **DECIMAL}, 0),
     ],
 )
 def test_a_value_beyond_its_type_is_a_reason(schema: Any, value: int) -> None:
-    kind = schema if isinstance(schema, str) else schema["type"]
-    plain = "bytes" if kind == "bytes" else "long"
-    data = encoded(plain, b"\x7f" * 8 if kind == "bytes" else value)
+    is_bytes = isinstance(schema, dict) and schema["type"] == "bytes"
+    data = encoded("bytes", b"\x7f" * 8) if is_bytes else encoded("long", value)
     result = decoded(schema, [data[0], None])
     assert result.values.to_pylist() == [None, None]
     assert result.reasons[0].is_valid
@@ -129,6 +148,8 @@ def test_a_value_beyond_its_type_is_a_reason(schema: Any, value: int) -> None:
     ("schema", "message"),
     [
         (record(("next", ["null", "R"])), r"R\.next\.R: R contains itself"),
+        (nested_maps(101), "100 levels"),
+        (doubling_records(20), "more than 10000 fields"),
         ({"type": "array", "items": "null"}, "items without bytes"),
         ({"type": "array", "items": record(("f", record(name="Nothing")))}, "items without bytes"),
         ({"type": "bytes", **DECIMAL, "precision": 39}, "decimal with precision 39"),
@@ -147,7 +168,7 @@ def test_a_schema_is_refused(schema: Any, message: str) -> None:
 def test_a_schema_that_is_not_json() -> None:
     with pytest.raises(SchemaError, match="the schema is not JSON"):
         load_avro_schema("{")
-    assert load_avro_schema("string").as_read().final == pa.string()
+    assert load_avro_schema("string").types().final == pa.string()
 
 
 def test_a_named_type_is_used_twice() -> None:

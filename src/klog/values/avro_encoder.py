@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from klog.errors import SchemaError
+from klog.values.avro_defaults import set_defaults
 from klog.values.avro_schema import LoadedSchema
 from klog.values.decoded_column import printable
 from klog.values.optional_libraries import import_library
@@ -25,9 +26,12 @@ class AvroEncoder:
         """Take the schema, and what is written before each value."""
         self._schema = schema
         self._prefix = prefix
-        written = schema.as_written()
+        written = schema.types()
         self._type = written.final
-        self._parsed = import_library("fastavro").parse_schema(written.schema)
+        named: dict[str, Any] = {}
+        self._parsed = import_library("fastavro").parse_schema(written.schema, named)
+        for each in (self._parsed, *named.values()):
+            set_defaults(each, schema.defaults())
 
     def __reduce__(self) -> Any:
         """Pickle by the arguments."""
