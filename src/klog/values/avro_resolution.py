@@ -277,8 +277,10 @@ def _decimal(writer: Any, reader: Any) -> dict[str, Any]:
     """Return the decimal that bytes are: the writer's if it says one, and the reader wants one."""
     if logical_kind(reader)[1] != "decimal":
         return {}
-    said = writer if logical_kind(writer)[1] == "decimal" else reader
-    return {name: said[name] for name in ("logicalType", "precision", "scale") if name in said}
+    decimal = writer if logical_kind(writer)[1] == "decimal" else reader
+    return {
+        name: decimal[name] for name in ("logicalType", "precision", "scale") if name in decimal
+    }
 
 
 def _has_full_name(writer: Any, reader: Any) -> bool:

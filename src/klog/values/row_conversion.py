@@ -81,13 +81,13 @@ def nested_misfits(
         inner |= nested_misfits(entries, built.item_type, final.item_type, f"{path}{{}}", fit)
         return {owners[place]: reason for place, reason in inner.items()}
 
-    def to_array(some: Values) -> pa.Array:
+    def to_array(chunk: Values) -> pa.Array:
         try:
-            return cast_nested(pa.array(some, built), final)
+            return cast_nested(pa.array(chunk, built), final)
         except CONVERSION_ERRORS:
             if fit is None:
                 raise
-            return cast_nested(pa.array([fit(each, built) for each in some], built), final)
+            return cast_nested(pa.array([fit(each, built) for each in chunk], built), final)
 
     return halved_misfits(values, to_array, f"{path.removesuffix(' ')}: does not fit {final}")
 
