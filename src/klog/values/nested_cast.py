@@ -36,9 +36,9 @@ def cast_nested(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
         entries = pa.StructArray.from_arrays(
             [array.keys, items], fields=[arrow_type.key_field, arrow_type.item_field]
         )
-        return _with_child(array, arrow_type, entries)
+        return with_child(array, arrow_type, entries)
     if pa.types.is_list(arrow_type):
-        return _with_child(array, arrow_type, cast_nested(array.values, arrow_type.value_type))
+        return with_child(array, arrow_type, cast_nested(array.values, arrow_type.value_type))
     if pa.types.is_time64(arrow_type):
         return _times(array, arrow_type)
     return array.cast(arrow_type)
@@ -55,5 +55,12 @@ def _times(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     return times
 
 
-def _with_child(array: pa.Array, arrow_type: pa.DataType, child: pa.Array) -> pa.Array:
+def with_child(array: pa.Array, arrow_type: pa.DataType, child: pa.Array) -> pa.Array:
+    """Return a list or map with other children.
+
+    Args:
+        array: The list or map, not a slice of one.
+        arrow_type: Its new type.
+        child: The children.
+    """
     return pa.Array.from_buffers(arrow_type, len(array), array.buffers()[:2], children=[child])
