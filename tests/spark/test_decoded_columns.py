@@ -205,6 +205,20 @@ def test_a_registry_both_ways_and_no_secret_in_a_plan(spark: SparkSession) -> No
         assert "ann" not in plan
 
 
+def test_json_keeps_microseconds_and_nulls(spark: SparkSession) -> None:
+    df = spark.sql(
+        "select named_struct('t', timestamp'2026-01-02T03:04:05.678901+01:00', 'n', "
+        "timestamp_ntz'2026-01-02T03:04:05.000001', 'gone', cast(null as int), "
+        "'r', named_struct('gone', cast(null as string))) value"
+    )
+    df = values.encode(df, value="json").union(spark.sql("select cast(null as binary)"))
+    assert [row["value"] and plain(row["value"]).decode() for row in df.collect()] == [
+        '{"t":"2026-01-02T02:04:05.678901Z","n":"2026-01-02T03:04:05.000001","gone":null,'
+        '"r":{"gone":null}}',
+        None,
+    ]
+
+
 def test_a_registry_is_asked_once_in_a_process(spark: SparkSession) -> None:
     with running_registry() as server:
         df = spark.range(0, 1000, 1, 2).selectExpr("named_struct('x', id) value")

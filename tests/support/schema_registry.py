@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -230,7 +230,8 @@ def running_registry(**settings: Any) -> Iterator[SchemaRegistry]:
             if status == 0:
                 self.close_connection = True
                 return
-            self._send(*_answer(registry, method, path, self.headers, body, status))
+            with suppress(ConnectionError):  # A client that does not wait for the whole answer.
+                self._send(*_answer(registry, method, path, self.headers, body, status))
 
         def _send(self, status: int, data: bytes) -> None:
             if registry.drip_seconds:

@@ -70,8 +70,10 @@ def test_other_bytes_are_errors() -> None:
 
 
 def test_what_does_not_fit_is_not_encoded() -> None:
-    with pytest.raises(SchemaError, match="short: cannot encode"):
+    with pytest.raises(SchemaError, match="short: a value of int64 does not fit int16"):
         KafkaSerde("short").encode_array(pa.array([2**15]))
+    with pytest.raises(SchemaError, match="boolean: int64 does not fit bool"):
+        KafkaSerde("boolean").encode_array(pa.array([5]))
     with pytest.raises(SchemaError, match="not a UUID"):
         KafkaSerde("uuid").encode_array(pa.array(["x"]))
 

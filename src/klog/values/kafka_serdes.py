@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from klog.errors import SchemaError
+from klog.values.checked_cast import checked_cast
 from klog.values.decoded_column import (
     DecodedColumn,
     as_binary,
@@ -86,10 +87,7 @@ class KafkaSerde:
         """
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
-        try:
-            values = column.cast(self.arrow_type)
-        except pa.ArrowException as exc:
-            raise SchemaError(f"{self.name}: cannot encode {column.type}: {exc}") from exc
+        values = checked_cast(column, self.arrow_type, f"{self.name}: ")
         if self.name == "uuid":
             values = pc.utf8_lower(values)
             if not _all(pc.match_substring_regex(values, _UUID)):

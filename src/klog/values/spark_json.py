@@ -25,6 +25,13 @@ _OPTIONS = {
     "allowSingleQuotes": "false",
     "allowNonNumericNumbers": "false",
 }
+ENCODE_OPTIONS = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "timeZone": "UTC",
+}
+"""How `to_json` keeps null fields, microseconds, and the instant of a timestamp."""
 NO_PREFIX = "no schema registry's prefix. If the topic has none, leave out the registry"
 
 
