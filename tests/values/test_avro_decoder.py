@@ -15,6 +15,7 @@ from klog.errors import SchemaError
 from klog.values.avro_decoder import AvroDecoder
 from klog.values.avro_schema import load_avro_schema
 from tests.values.avro_rows import decoded, encoded, record
+from tests.values.value_schemas import AVRO
 
 UTC = datetime.timezone.utc
 TIME = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000)  # noqa: DTZ001 - local-timestamp
@@ -177,13 +178,7 @@ def test_a_named_type_is_used_twice() -> None:
     assert decoded(schema, encoded(schema, value)).values.to_pylist() == [value]
 
 
-VARIED = record(
-    ("l", "long"), ("s", "string"), ("u", ["null", "int", "string", ITEM]), ("b", "bytes"),
-    ("a", {"type": "array", "items": {"type": "map", "values": ["null", "double"]}}),
-    ("d", {"type": "bytes", **DECIMAL}), ("t", logical("long", "timestamp-millis")),
-    ("e", {"type": "enum", "name": "E", "symbols": ["A", "B"]}), ("f", "float"),
-)  # fmt: skip
-VARIED_DECODER = AvroDecoder(load_avro_schema(VARIED))
+VARIED_DECODER = AvroDecoder(load_avro_schema(AVRO))
 
 
 @settings(max_examples=300, deadline=None)
@@ -203,8 +198,9 @@ def test_a_changed_byte_changes_only_its_row(data: st.DataObject) -> None:
     value = {
         "l": 5, "s": "text", "u": {"sku": "s"}, "b": b"\0\1", "a": [{"k": 1.5, "n": None}],
         "d": Decimal("1.25"), "t": TIME.replace(tzinfo=UTC), "e": "B", "f": 0.5,
+        "at": 5, "day": 1, "ok": True,
     }  # fmt: skip
-    (row,) = encoded(VARIED, value)
+    (row,) = encoded(AVRO, value)
     changed = bytearray(row)
     changed[data.draw(st.integers(0, len(row) - 1))] = data.draw(st.integers(0, 255))
     alone = VARIED_DECODER.decode_array(pa.array([bytes(changed)]))
