@@ -159,7 +159,7 @@ def _built_type(arrow_type: pa.DataType) -> pa.DataType:
     if pa.types.is_list(arrow_type):
         return pa.list_(_built_type(arrow_type.value_type))
     if not any(is_type(arrow_type) for is_type in _SCALARS):
-        raise SchemaError(f"json: {arrow_type} has no values in JSON here. Use string")
+        raise SchemaError(f"json: {arrow_type} is not a type of JSON here. Use string, list or map")
     return arrow_type
 
 
@@ -179,7 +179,8 @@ def _fitted(value: Any, arrow_type: pa.DataType) -> Any:
             return {name: _fitted(each, arrow_type.item_type) for name, each in value.items()}
     if isinstance(value, list) and pa.types.is_list(arrow_type):
         return [_fitted(each, arrow_type.value_type) for each in value]
-    if pa.types.is_string(arrow_type) and not isinstance(value, str):
+    is_text = pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type)
+    if is_text and not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=float)
     if pa.types.is_floating(arrow_type) and isinstance(value, int | Decimal):
         return float(value)

@@ -37,6 +37,7 @@ class ProtobufEncoder:
         """Take the schema, the full name of the message, and what is written before each value."""
         self._arguments = schema, message, prefix
         self._prefix = prefix
+        self._error = import_library("google.protobuf.message").EncodeError
         factory = import_library("google.protobuf.message_factory")
         self._message = factory.GetMessageClass(schema.descriptor(message))
 
@@ -62,8 +63,8 @@ class ProtobufEncoder:
             try:
                 _fill(message, row)
                 encoded.append(self._prefix + message.SerializeToString(deterministic=True))
-            except _MISFITS as exc:
-                raise SchemaError("protobuf: a message has no bytes: a field is missing") from exc
+            except self._error as exc:  # It names the required fields that are missing.
+                raise SchemaError(f"protobuf: {exc}") from exc
         return pa.array(encoded, pa.binary())
 
 
