@@ -159,6 +159,9 @@ def test_a_value_beyond_its_type_is_a_reason(schema: Any, value: int) -> None:
         (record(("f", "Unknown")), "invalid schema"),
         ([["int"]], "union"),
         (7, "invalid schema"),
+        (record(("\ud800", "int")), "invalid schema"),
+        (record(("f", ["int", "int"])), "R.f: a union has the same type twice"),
+        (record(("f", logical("int", {}))), "invalid schema"),  # type: ignore[arg-type]
     ],
 )
 def test_a_schema_is_refused(schema: Any, message: str) -> None:

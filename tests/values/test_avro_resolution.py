@@ -132,6 +132,8 @@ def test_fields_are_dropped_moved_and_renamed(registry: SchemaRegistry) -> None:
          "its branch of a union is not in the reader's schema"),
         ("boolean", ["int", "string"], True, "R.f: boolean cannot be read as a union of 2 types"),
         (["null", "boolean"], "int", True, "R.f: no branch of the writer's union can be read"),
+        (ITEM, record({"name": "q", "type": "string", "aliases": [[]]}, name="Item"), {"sku": "s"},
+         "invalid schema: TypeError: unhashable type: 'list'"),
         (record(name="Empty"), record(("new", "int"), name="Empty"), {},
          "Empty.new: the writer has no such field, and it has no default"),
     ],

@@ -20,6 +20,7 @@ import pyarrow as pa
 from klog.errors import SchemaError, SchemaNotFoundError
 from klog.logformat.protocol.primitive_types import unsigned_varint
 from klog.values.avro_defaults import set_defaults
+from klog.values.avro_nodes import invalid_schemas
 from klog.values.avro_resolution import resolve
 from klog.values.avro_schema import LoadedSchema, load_avro_schema
 from klog.values.confluent_framing import read_prefixes
@@ -195,7 +196,8 @@ def writer_plan(writer: LoadedSchema, reader: LoadedSchema) -> WriterPlan:
     parse_schema = import_library("fastavro").parse_schema
     pair, resolution = resolve(writer, reader)
     is_record = all(isinstance(each, dict) and each["type"] == "record" for each in pair)
-    parsed = [parse_schema(_of_batch(each, is_record)) for each in pair]
+    with invalid_schemas():
+        parsed = [parse_schema(_of_batch(each, is_record)) for each in pair]
     for each in (parsed[0], *parsed[0]["__named_schemas"].values()):
         _set_choices(each)
     for each in (parsed[1], *parsed[1]["__named_schemas"].values()):

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from klog.errors import SchemaError
 from klog.values.avro_defaults import set_defaults
+from klog.values.avro_nodes import invalid_schemas
 from klog.values.avro_schema import LoadedSchema
 from klog.values.checked_cast import checked_cast
 from klog.values.optional_libraries import import_library
@@ -29,7 +30,8 @@ class AvroEncoder:
         written = schema.types()
         self._type = written.final
         named: dict[str, Any] = {}
-        self._parsed = import_library("fastavro").parse_schema(written.schema, named)
+        with invalid_schemas():
+            self._parsed = import_library("fastavro").parse_schema(written.schema, named)
         for each in (self._parsed, *named.values()):
             set_defaults(each, schema.defaults())
 

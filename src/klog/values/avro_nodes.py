@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from klog.errors import SchemaError
+from klog.errors import OptionError, SchemaError
+from klog.values.decoded_column import printable
 
 _WIDENED_UNIONS = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
+
+
+@contextmanager
+def invalid_schemas() -> Iterator[None]:
+    """Raise `SchemaError` for whatever a schema of another shape than Avro's makes fail."""
+    try:
+        yield
+    except (OptionError, SchemaError):
+        raise
+    except RecursionError as exc:
+        raise SchemaError("avro: the schema is nested too deeply") from exc
+    except Exception as exc:
+        raise SchemaError(f"avro: invalid schema: {type(exc).__name__}: {printable(exc)}") from exc
 
 
 def definition(node: Any, named: dict[str, Any]) -> Any:

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from klog.errors import SchemaError
 from klog.values.avro_defaults import default_value
-from klog.values.avro_nodes import definition, is_true_union, kind_of, logical_kind
+from klog.values.avro_nodes import definition, invalid_schemas, is_true_union, kind_of, logical_kind
 from klog.values.avro_schema import LOGICAL_TYPES, LoadedSchema
 
 Pair: TypeAlias = tuple[Any, Any]
@@ -111,7 +111,7 @@ class Resolution:
         return types[0], types[1]
 
     def _chosen(self, writer: Any, reader: list[Any]) -> int | None:
-        """Return the branch that Avro chooses: of the same name, then type, then a promotion."""
+        """Return the branch that Avro's Java library chooses: of the same type, or a promotion."""
         branches = [definition(each, self.reader_named) for each in reader]
         kind = kind_of(writer)
         same = [place for place, each in enumerate(branches) if kind_of(each) == kind]
@@ -253,7 +253,8 @@ def resolve(writer: LoadedSchema, reader: LoadedSchema) -> tuple[Pair, Resolutio
         SchemaError: By Avro's rules no datum of the writer can be read.
     """
     resolution = Resolution(writer.named, reader.named)
-    return resolution.pair(writer.root, reader.root, "the schema"), resolution
+    with invalid_schemas():
+        return resolution.pair(writer.root, reader.root, "the schema"), resolution
 
 
 def _number(writer: Any, reader: Any, path: str) -> Any:

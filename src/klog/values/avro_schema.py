@@ -37,7 +37,12 @@ import pyarrow as pa
 
 from klog.errors import SchemaError
 from klog.values.avro_defaults import default_value
-from klog.values.avro_nodes import branch_name, is_true_union, widened_union
+from klog.values.avro_nodes import (
+    branch_name,
+    invalid_schemas,
+    is_true_union,
+    widened_union,
+)
 from klog.values.optional_libraries import import_library
 from klog.values.type_limits import check_type_size
 
@@ -88,14 +93,10 @@ def load_avro_schema(schema: Any, references: Mapping[str, str] | None = None) -
     """
     parse_schema = import_library("fastavro.schema").parse_schema
     named: dict[str, Any] = {}
-    try:
+    with invalid_schemas():
         for text in (references or {}).values():
             parse_schema(_decoded(text), named_schemas=named)
         return LoadedSchema(parse_schema(_decoded(schema), named_schemas=named), named)
-    except SchemaError:
-        raise
-    except Exception as exc:
-        raise SchemaError(f"avro: invalid schema: {type(exc).__name__}: {exc}") from exc
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +112,10 @@ class LoadedSchema:
         Raises:
             SchemaError: A type has none in Arrow, or may need unbounded memory.
         """
-        try:
+        with invalid_schemas():
             result = _Rewriter(self.named).rewrite(self.root, ())
             check_type_size(result.final, "avro")
             return result
-        except RecursionError:
-            raise SchemaError("avro: the schema is nested too deeply") from None
 
     def defaults(self) -> dict[tuple[str, str], Any]:
         """Return the defaults of fields, by record and field.
@@ -124,14 +123,15 @@ class LoadedSchema:
         Raises:
             SchemaError: One is not of the type of its field.
         """
-        return {
-            (name, each["name"]): default_value(
-                each["type"], each["default"], self.named, f"{name}.{each['name']}"
-            )
-            for name, node in self.named.items()
-            for each in node.get("fields", ())
-            if "default" in each
-        }
+        with invalid_schemas():
+            return {
+                (name, each["name"]): default_value(
+                    each["type"], each["default"], self.named, f"{name}.{each['name']}"
+                )
+                for name, node in self.named.items()
+                for each in node.get("fields", ())
+                if "default" in each
+            }
 
 
 def _decoded(schema: Any) -> Any:
@@ -264,6 +264,8 @@ class _Rewriter:
 
     def _union(self, node: list[Any], path: tuple[str, ...]) -> AvroType:
         kinds = [branch_name(branch) for branch in node]
+        if len(set(kinds)) < len(kinds):
+            raise SchemaError(f"avro: {_shown(path)}: a union has the same type twice")
         widened = widened_union(node)
         if widened is not None:
             arrow_type = PRIMITIVES[widened][0]
