@@ -19,24 +19,19 @@ from typing import Any, TypeAlias
 
 from klog.errors import SchemaError
 from klog.values.avro_defaults import default_value
-from klog.values.avro_nodes import definition, invalid_schemas, is_true_union, kind_of, logical_kind
-from klog.values.avro_schema import LOGICAL_TYPES, LoadedSchema
+from klog.values.avro_matching import (
+    NAMED,
+    PROMOTIONS,
+    SAME_VALUES,
+    chosen_branch,
+    mismatch,
+    read_decimal,
+    read_primitive,
+)
+from klog.values.avro_nodes import definition, invalid_schemas, is_true_union, kind_of
+from klog.values.avro_schema import LoadedSchema
 
 Pair: TypeAlias = tuple[Any, Any]
-_PROMOTIONS = {
-    "int": ("long", "float", "double"),
-    "long": ("float", "double"),
-    "float": ("double",),
-    "string": ("bytes",),
-    "bytes": ("string",),
-}
-_SAME_VALUES = {("int", "long"), ("float", "double")}
-"""Promotions that are none in Python."""
-_TIMESTAMPS = (
-    {"timestamp-millis", "timestamp-micros"},
-    {"local-timestamp-millis", "local-timestamp-micros"},
-)
-_NAMED = ("record", "error", "enum", "fixed")
 
 
 @dataclass(slots=True)
@@ -95,38 +90,21 @@ class Resolution:
         """Return schemas for a writer's type that is not a union."""
         if not isinstance(reader, list):
             return self._type(writer, reader, path)
-        place = self._chosen(writer, reader)
+        branches = [definition(each, self.reader_named) for each in reader]
+        place = chosen_branch(writer, branches)
         if place is None:
-            raise _mismatch(writer, reader, path)
-        chosen = definition(reader[place], self.reader_named)
+            raise mismatch(writer, reader, path)
+        chosen = branches[place]
         pair = self._type(writer, chosen, path)
         if not is_true_union(reader) or kind_of(chosen) == "null":
             return pair
-        member = sum(kind_of(each) != "null" for each in reader[:place])
+        member = sum(kind_of(each) != "null" for each in branches[:place])
         name = self._name()
         types = [
             {"type": "record", "name": name, "fields": [{"name": f"member{member}", "type": each}]}
             for each in pair
         ]
         return types[0], types[1]
-
-    def _chosen(self, writer: Any, reader: list[Any]) -> int | None:
-        """Return the branch that Avro's Java library chooses: of the same type, or a promotion."""
-        branches = [definition(each, self.reader_named) for each in reader]
-        kind = kind_of(writer)
-        same = [place for place, each in enumerate(branches) if kind_of(each) == kind]
-        if kind in _NAMED:
-            for matches in (_has_full_name, _has_alias, _has_short_name):
-                for place in same:
-                    if matches(writer, branches[place]):
-                        return place
-            return None
-        promoted = [
-            place
-            for place, each in enumerate(branches)
-            if kind_of(each) in _PROMOTIONS.get(kind, ())
-        ]
-        return next(iter((*same, *promoted)), None)
 
     def _type(self, writer: Any, reader: Any, path: str) -> Pair:
         kind, target = kind_of(writer), kind_of(reader)
@@ -140,13 +118,13 @@ class Resolution:
             part = "items" if kind == "array" else "values"
             pair = self.pair(writer[part], reader[part], f"{path}.{part}")
             return {"type": kind, part: pair[0]}, {"type": kind, part: pair[1]}
-        if kind in (*_NAMED, "array", "map"):
-            raise _mismatch(writer, reader, path)
+        if kind in (*NAMED, "array", "map"):
+            raise mismatch(writer, reader, path)
         if target != kind:
-            if target not in _PROMOTIONS.get(kind, ()):
-                raise _mismatch(writer, reader, path)
-            self.has_changes |= (kind, target) not in _SAME_VALUES
-        return _number(writer, reader, path), target
+            if target not in PROMOTIONS.get(kind, ()):
+                raise mismatch(writer, reader, path)
+            self.has_changes |= (kind, target) not in SAME_VALUES
+        return read_primitive(writer, reader, path), target
 
     def _record(self, writer: Any, reader: Any) -> Pair:
         key = writer["name"], reader["name"]
@@ -205,7 +183,7 @@ class Resolution:
             return self._names[key], self._names[key]
         name = self._names[key] = self._name()
         form = {"type": "fixed", "name": name, "size": writer["size"]}
-        return {**form, **_decimal(writer, reader)}, form
+        return {**form, **read_decimal(writer, reader)}, form
 
     def _skipped(self, writer: Any, path: str) -> Pair:
         """Return schemas for a part that only the writer has."""
@@ -217,7 +195,7 @@ class Resolution:
             part = "items" if kind == "array" else "values"
             pair = self.pair(writer[part], None, path)
             return {"type": kind, part: pair[0]}, {"type": kind, part: pair[1]}
-        if kind not in _NAMED:
+        if kind not in NAMED:
             return kind, kind
         key = writer["name"], None
         if key in self._names:
@@ -255,58 +233,3 @@ def resolve(writer: LoadedSchema, reader: LoadedSchema) -> tuple[Pair, Resolutio
     resolution = Resolution(writer.named, reader.named)
     with invalid_schemas():
         return resolution.pair(writer.root, reader.root, "the schema"), resolution
-
-
-def _number(writer: Any, reader: Any, path: str) -> Any:
-    """Return a primitive type; with its logical type if that makes other numbers than the reader's.
-
-    Dates and times are numbers until Arrow makes a column of them, by the reader's type.
-    """
-    kind = kind_of(writer)
-    decimal = _decimal(writer, reader) if kind == "bytes" else {}
-    if decimal:
-        return {"type": kind, **decimal}
-    written, read = logical_kind(writer), logical_kind(reader)
-    if written == read or written not in LOGICAL_TYPES or read not in LOGICAL_TYPES:
-        return kind
-    if {written[1], read[1]} in _TIMESTAMPS:
-        return {"type": kind, "logicalType": written[1]}
-    raise _mismatch(writer, reader, path)
-
-
-def _decimal(writer: Any, reader: Any) -> dict[str, Any]:
-    """Return the decimal that bytes are: the writer's if it says one, and the reader wants one."""
-    if logical_kind(reader)[1] != "decimal":
-        return {}
-    decimal = writer if logical_kind(writer)[1] == "decimal" else reader
-    return {
-        name: decimal[name] for name in ("logicalType", "precision", "scale") if name in decimal
-    }
-
-
-def _has_full_name(writer: Any, reader: Any) -> bool:
-    return bool(writer["name"] == reader["name"])
-
-
-def _has_alias(writer: Any, reader: Any) -> bool:
-    names = {writer["name"], _short(writer["name"])}
-    return not names.isdisjoint(reader.get("aliases", ()))
-
-
-def _has_short_name(writer: Any, reader: Any) -> bool:
-    return _short(writer["name"]) == _short(reader["name"])
-
-
-def _short(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
-def _mismatch(writer: Any, reader: Any, path: str) -> SchemaError:
-    return SchemaError(f"avro: {path}: {_shown(writer)} cannot be read as {_shown(reader)}")
-
-
-def _shown(node: Any) -> str:
-    if isinstance(node, list):
-        return f"a union of {len(node)} types"
-    name = node.get("name") if isinstance(node, dict) else None
-    return f"{kind_of(node)} {name}" if name else "-".join(filter(None, logical_kind(node)))
