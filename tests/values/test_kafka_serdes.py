@@ -66,7 +66,7 @@ def test_other_bytes_are_errors() -> None:
     assert texts.reasons.to_pylist() == [None, "not UTF-8: invalid start byte at byte 1", None]
     uuids = KafkaSerde("uuid").decode_array(pa.array([UUID.upper().encode(), b"1-1-1-1-1", None]))
     assert uuids.values.to_pylist() == [UUID, None, None]
-    assert uuids.reasons.to_pylist() == [None, "uuid: not a UUID: '1-1-1-1-1'", None]
+    assert uuids.reasons.to_pylist() == [None, "uuid: not a UUID of 36 characters", None]
 
 
 def test_what_does_not_fit_is_not_encoded() -> None:
