@@ -42,12 +42,6 @@ _NULL_KEY = (
     "a row was deleted whose key is null: a tombstone needs a key. Give --key a column that is "
     "never null, or --key-format json"
 )
-_JSON_OPTIONS = {
-    "ignoreNullFields": "false",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-    "timeZone": "UTC",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +234,9 @@ def _column(name: str) -> Column:
 def _json_of(names: Sequence[str]) -> Column:
     from pyspark.sql import functions as sf
 
-    return sf.to_json(_struct_of(names), _JSON_OPTIONS)
+    from klog.values.spark_json import ENCODE_OPTIONS
+
+    return sf.to_json(_struct_of(names), ENCODE_OPTIONS)
 
 
 def _struct_of(names: Sequence[str]) -> Column:
@@ -252,6 +248,8 @@ def _struct_of(names: Sequence[str]) -> Column:
 def _key_column(changes: DataFrame, row_format: RowFormat) -> Column:
     from pyspark.sql import functions as sf
     from pyspark.sql import types
+
+    from klog.values.spark_json import ENCODE_OPTIONS
 
     if not row_format.key:
         return sf.lit(None).cast("string")
@@ -266,7 +264,7 @@ def _key_column(changes: DataFrame, row_format: RowFormat) -> Column:
             f"--key {name}: a {kind.typeName()} has no text of its own. Use --key-format json"
         )
     if isinstance(kind, types.TimestampType | types.TimestampNTZType):
-        text = sf.to_json(sf.struct(_column(name).alias("key")), _JSON_OPTIONS)
+        text = sf.to_json(sf.struct(_column(name).alias("key")), ENCODE_OPTIONS)
         return sf.get_json_object(text, "$.key")
     return _column(name).cast("string")
 

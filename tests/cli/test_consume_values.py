@@ -36,10 +36,10 @@ def consume(klog: Klog, root: str, *arguments: str) -> str:
 def test_records_are_printed_as_json(klog: Klog, root: str) -> None:
     arguments = ["-s", "key=integer", "-s", "value=json"]
     assert consume(klog, root, *arguments, "-f", FORMAT) == (
-        '0 1 {"a": 1.5, "s": "Zoë"}\n1 -1 ["x"]\n2 NULL NULL\n'
+        '0 1 {"a": 1.5, "s": "Zo\\u00eb"}\n1 -1 ["x"]\n2 NULL NULL\n'
     )
     assert consume(klog, root, *arguments, "--property", "print.key=true") == (
-        '1\t{"a": 1.5, "s": "Zoë"}\n-1\t["x"]\nnull\tnull\n'
+        '1\t{"a": 1.5, "s": "Zo\\u00eb"}\n-1\t["x"]\nnull\tnull\n'
     )
 
 
@@ -48,6 +48,20 @@ def test_json_has_the_objects(klog: Klog, root: str) -> None:
     lines = [json.loads(line) for line in text.splitlines()]
     assert [line["key"] for line in lines] == [1, -1, None]
     assert [line["value"] for line in lines] == [{"a": 1.5, "s": "Zoë"}, ["x"], None]
+
+
+def test_json_is_printed_as_it_was_written(klog: Klog, root: str) -> None:
+    """Numbers with all their digits, names twice, and null, which is not a tombstone."""
+    text = '{"a":1.10, "b": 12345678901234567890.5, "c": 1e400, "s": "\\ud800", "a": [null]}'
+    rows = [text, f"\n{text[:9]}\n{text[9:]}\r\n", " null "]
+    open_log(root, {}).append("t", pa.table({"value": rows}))
+    arguments = ["-s", "value=json", "-o", "2"]
+    spaced = f"{text[:9]} {text[9:]}"
+    assert consume(klog, root, *arguments, "-f", r"%s\n") == f"NULL\n{text}\n{spaced}\nnull\n"
+    lines = consume(klog, root, *arguments, "--json").splitlines()
+    assert [line.partition('"value": ')[2] for line in lines] == [
+        "null}", f"{text}}}", f"{spaced}}}", "null}"
+    ]  # fmt: skip
 
 
 def test_one_format_for_both(klog: Klog, root: str) -> None:
@@ -61,7 +75,7 @@ def test_one_format_for_both(klog: Klog, root: str) -> None:
 def test_records_before_a_bad_one_are_printed(klog: Klog, root: str) -> None:
     open_log(root, {}).append("t", pa.table({"value": ["{", "5"]}))
     result = klog("consume", "--root", root, "--topic", "t", "-s", "value=json", "-f", r"%o %s\n")
-    assert (result.code, result.out) == (1, b'0 {"a": 1.5, "s": "Zo\xc3\xab"}\n1 ["x"]\n2 NULL\n')
+    assert (result.code, result.out) == (1, b'0 {"a": 1.5, "s": "Zo\\u00eb"}\n1 ["x"]\n2 NULL\n')
     assert result.err.startswith("klog: t-0 offset 3: the value cannot be decoded: json: ")
     assert result.err.endswith("leave out -s. To go on after the record: -o 4\n")
 

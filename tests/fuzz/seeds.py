@@ -5,7 +5,9 @@ Each function gives the seeds of one target; `python -m tests.fuzz keep` minimis
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from itertools import product
 
 from tests import corpus
@@ -16,6 +18,10 @@ from tests.logformat import golden_group_records, golden_vectors
 from tests.logformat.internal_topics import test_internal_records
 from tests.support import batch_bytes, legacy_bytes
 from tests.support.batch_bytes import Record
+from tests.values import value_schemas
+from tests.values.avro_rows import encoded
+from tests.values.make_vectors import shop_messages
+from tests.values.test_protobuf_values import rich_order
 
 _RECORDS = [
     Record(1000, 1000, b"k1", b"v1"),
@@ -202,6 +208,51 @@ def _primitives() -> Iterator[bytes]:
     yield b"\3\3ab\4\0\2ab\5\3ab\6\0\0\0\2ab\7\1\x08\0\0\0\0\x09\1\7\2ab\x0a" + bytes(16)
 
 
+def _avro() -> Iterator[bytes]:
+    good = {
+        "l": 5, "s": "text", "u": {"sku": "s"}, "b": b"\0\1", "a": [{"k": 1.5, "n": None}],
+        "d": Decimal("1.25"), "t": 5, "at": 5, "e": "B", "f": 0.5, "day": 1, "ok": True,
+    }  # fmt: skip
+    (row,) = encoded(value_schemas.AVRO, good)
+    yield b"\0" + row
+    yield bytes([len(row)]) + row + row[:-1] + b"\2" + row
+    yield bytes([len(row)]) + row.replace(b"\6text", b"\1text") + bytes(len(row))
+    yield b"\0" + encoded("long", 2**62)[0] * 4
+
+
+def _protobuf() -> Iterator[bytes]:
+    order = rich_order(shop_messages()).SerializeToString()
+    yield b"\0" + order
+    yield b"\x40" + order + b"\x0a\xff\xff\xff\xff\x0f"
+    yield b"\3" + b"\x08\x05\x12\x01\xff"
+
+
+def _json() -> Iterator[bytes]:
+    fields = {
+        "i": 1, "f": 1.5, "s": [{"a": "\ud800"}], "b": True, "t": "2026-01-02T03:04:05.5+01:00",
+        "day": "1969-12-31", "d": 1.25, "l": [1, None], "m": {"k": 1}, "r": {"x": 5},
+        "ls": ["a", 5],
+    }  # fmt: skip
+    yield b"\0" + json.dumps(fields).encode()
+    for name, value in fields.items():
+        yield b"\0" + json.dumps({name: value, "r": value, "ls": value}).encode()
+    yield b"\2" + b"{}{}5 [{]}"
+    yield b"\0" + b"[" * 250
+    yield b'\0{"d": 1e-999999, "f": 1e999, "i": 9223372036854775808}'
+
+
+def _serdes() -> Iterator[bytes]:
+    yield b"\x24" + b"123e4567-E89b-12d3-a456-426614174000" * 2
+    for size in (1, 2, 4, 8):
+        yield bytes([size]) + bytes(range(16)) + b"\xff" * 9
+
+
+def _framing() -> Iterator[bytes]:
+    for indexes in (b"\0", b"\2\4", b"\4\4\x8c\1", b"\xff\xff\xff\xff\x0f"):
+        yield indexes
+        yield b"\0\0\0\0\7" + indexes + b"rest"
+
+
 SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
     "segment": _logs,
     "payload": _payloads,
@@ -223,4 +274,9 @@ SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
     "control_record": _control_records,
     "internal_record": _internal_records,
     "primitives": _primitives,
+    "avro": _avro,
+    "protobuf": _protobuf,
+    "json": _json,
+    "serdes": _serdes,
+    "framing": _framing,
 }

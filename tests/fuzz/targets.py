@@ -8,6 +8,7 @@ from klog.errors import CorruptRecordError, UnsupportedFormatError
 from tests.fuzz import file_targets as files
 from tests.fuzz import log_targets as logs
 from tests.fuzz import record_targets as records
+from tests.fuzz import value_targets as values
 from tests.fuzz.target import Target
 
 _LOG = (CorruptRecordError, UnsupportedFormatError)
@@ -33,6 +34,11 @@ TARGETS = {
     "control_record": Target(files.control_record, 256),
     "internal_record": Target(files.internal_record, 256, 2),
     "primitives": Target(files.primitives, 128),
+    "avro": Target(values.avro, 300, 2, ()),
+    "protobuf": Target(values.protobuf, 300, 1, ()),
+    "json": Target(values.json, 300, 2, ()),
+    "serdes": Target(values.serdes, 100, 1, ()),
+    "framing": Target(values.framing, 100, 1, ()),
 }
 
 

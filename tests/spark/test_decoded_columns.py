@@ -14,7 +14,6 @@ from pyspark.sql import types as t
 import klog
 from klog import values
 from klog.errors import OptionError, SchemaError
-from klog.values.json_decoder import JsonDecoder
 from tests.support.schema_registry import running_registry
 from tests.values.avro_rows import decoded, encoded, record
 from tests.values.make_vectors import FOLDER
@@ -57,29 +56,6 @@ def plain(row: Any) -> Any:
 
 def collected(df: DataFrame, *names: str) -> list[Any]:
     return [tuple(plain(row[name]) for name in names) for row in df.collect()]
-
-
-def test_json_is_what_the_arrow_decoder_reads(spark: SparkSession) -> None:
-    df = values.decode(
-        frame(spark, JSON_ROWS), value="json", value_schema=JSON_DDL, on_error="null"
-    )
-    assert df.columns == ["topic", "partition", "offset", "key", "value", "value_error"]
-    result = JsonDecoder(JSON_TYPE).decode_array(pa.array(JSON_ROWS))
-    rows = collected(df, "value", "value_error")
-    assert [value for value, _ in rows] == result.values.to_pylist()
-    has_reason = result.reasons.is_valid().to_pylist()
-    assert [reason is not None for _, reason in rows] == has_reason
-    assert [row["offset"] for row in df.collect()] == list(range(10, 10 + len(JSON_ROWS)))
-
-
-@pytest.mark.parametrize("schema", [JSON_TYPE, pa.schema(JSON_TYPE), "type", "json schema"])
-def test_schemas_of_json(spark: SparkSession, schema: Any) -> None:
-    if schema == "type":
-        schema = t.StructType().add("a", t.LongType())
-    if schema == "json schema":
-        schema = '{"properties": {"a": {"type": "integer"}}}'
-    df = values.decode(frame(spark, JSON_ROWS[:4]), value="json", value_schema=schema)
-    assert [row["value"] and row["value"]["a"] for row in df.collect()] == [1, None, None, None]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -46,13 +46,28 @@ class SchemaRegistry:
     has_descriptors: bool = True
     """Whether `format=serialized` returns descriptors, as Confluent's server does."""
     delay_seconds: float = 0.0
+    gate: threading.Event | None = None
+    """What answers wait for."""
     failures: list[int] = field(default_factory=list)
     """The statuses of the next answers; 0 closes the connection without an answer."""
     body: bytes | None = None
     """Sent instead of every answer, with the status 200."""
     requests: list[str] = field(default_factory=list)
+    authorizations: list[str | None] = field(default_factory=list)
     schemas: dict[int, dict[str, Any]] = field(default_factory=dict)
     subjects: dict[str, list[int]] = field(default_factory=dict)
+    deleted: dict[str, list[int]] = field(default_factory=dict)
+    """The subjects that were deleted, whose versions are still there for references."""
+    drip_seconds: float = 0.0
+    """The pause before each byte of an answer."""
+    encoding: str | None = None
+    """The header Content-Encoding."""
+
+    def pause(self) -> None:
+        """Wait as long as an answer is to be late."""
+        time.sleep(self.delay_seconds)
+        if self.gate is not None:
+            self.gate.wait()
 
     def register(self, subject: str, schema: str, kind: str = "AVRO", references: Any = ()) -> int:
         """Add a schema to a subject and return its id, which the same schema has everywhere."""
@@ -89,6 +104,8 @@ class SchemaRegistry:
 
     def version(self, subject: str, version: str, query: dict[str, list[str]]) -> dict[str, Any]:
         versions = self.subjects.get(subject)
+        if query.get("deleted") == ["true"]:
+            versions = versions or self.deleted.get(subject)
         if not versions:
             raise ApiError(404, 40401, f"Subject '{subject}' not found.")
         index = len(versions) if version in ("latest", "-1") else int(version)
@@ -149,7 +166,8 @@ def _canonical(schema: str) -> Any:
 
 
 def _delete(registry: SchemaRegistry, subject: str, query: Any, body: Any) -> Any:
-    return list(range(1, len(registry.subjects.pop(subject, [])) + 1))
+    registry.deleted[subject] = registry.subjects.pop(subject, [])
+    return list(range(1, len(registry.deleted[subject]) + 1))
 
 
 _ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
@@ -164,6 +182,21 @@ _ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
     ("POST", "/subjects/([^/]+)", _look_up),
     ("DELETE", "/subjects/([^/]+)", _delete),
 ]  # fmt: skip
+
+
+class Dripping:
+    """A file of a connection, which writes a byte now and then."""
+
+    def __init__(self, file: Any, seconds: float) -> None:
+        self.file, self.seconds = file, seconds
+
+    def write(self, data: bytes) -> None:
+        for byte in data:
+            time.sleep(self.seconds)
+            self.file.write(bytes([byte]))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
 
 
 @contextmanager
@@ -191,17 +224,23 @@ def running_registry(**settings: Any) -> Iterator[SchemaRegistry]:
             body = json.loads(self.rfile.read(size)) if size else None
             path = self.path.removeprefix(base)
             registry.requests.append(f"{method} {path}")
-            time.sleep(registry.delay_seconds)
+            registry.authorizations.append(self.headers.get("Authorization"))
+            registry.pause()
             status = registry.failures.pop(0) if registry.failures else 200
             if status == 0:
                 self.close_connection = True
                 return
-            self._send(*_answer(registry, method, path, self.headers, body, status))
+            with suppress(ConnectionError):  # A client that does not wait for the whole answer.
+                self._send(*_answer(registry, method, path, self.headers, body, status))
 
         def _send(self, status: int, data: bytes) -> None:
+            if registry.drip_seconds:
+                self.wfile = Dripping(self.wfile, registry.drip_seconds)  # type: ignore[assignment]
             self.send_response(status)
             self.send_header("Content-Type", MEDIA_TYPE)
             self.send_header("Content-Length", str(len(data)))
+            if registry.encoding:
+                self.send_header("Content-Encoding", registry.encoding)
             self.end_headers()
             self.wfile.write(data)
 

@@ -15,6 +15,7 @@ from klog.errors import SchemaError
 from klog.values.avro_decoder import AvroDecoder
 from klog.values.avro_schema import load_avro_schema
 from tests.values.avro_rows import decoded, encoded, record
+from tests.values.value_schemas import AVRO
 
 UTC = datetime.timezone.utc
 TIME = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000)  # noqa: DTZ001 - local-timestamp
@@ -24,6 +25,19 @@ DECIMAL = {"logicalType": "decimal", "precision": 5, "scale": 2}
 
 def logical(kind: str, name: str) -> dict[str, str]:
     return {"type": kind, "logicalType": name}
+
+
+def nested_maps(levels: int) -> Any:
+    return {"type": "map", "values": nested_maps(levels - 1)} if levels else "int"
+
+
+def doubling_records(levels: int) -> Any:
+    """Return a small schema of records that each have the one before it twice."""
+    schema: Any = "int"
+    for level in range(levels):
+        named = schema if isinstance(schema, str) else schema["name"]
+        schema = record(("a", schema), ("b", named), name=f"L{level}")
+    return schema
 
 
 TYPES: list[tuple[Any, Any, pa.DataType, Any]] = [
@@ -112,13 +126,19 @@ def test_two_errors_do_not_make_up_for_each_other() -> None:
     [
         ("int", 2**40),
         (logical("long", "timestamp-millis"), 2**62),
+        (logical("int", "time-millis"), 86_400_000),
+        (logical("long", "time-micros"), 86_400_000_000),
+        (logical("long", "time-micros"), -1),
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, -1),
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, 2),
+        (["null", "int"], -2),
+        (["null", "int"], 2),
         ({"type": "bytes", **DECIMAL}, 0),
     ],
 )
 def test_a_value_beyond_its_type_is_a_reason(schema: Any, value: int) -> None:
-    kind = schema if isinstance(schema, str) else schema["type"]
-    plain = "bytes" if kind == "bytes" else "long"
-    data = encoded(plain, b"\x7f" * 8 if kind == "bytes" else value)
+    is_bytes = isinstance(schema, dict) and schema["type"] == "bytes"
+    data = encoded("bytes", b"\x7f" * 8) if is_bytes else encoded("long", value)
     result = decoded(schema, [data[0], None])
     assert result.values.to_pylist() == [None, None]
     assert result.reasons[0].is_valid
@@ -129,6 +149,8 @@ def test_a_value_beyond_its_type_is_a_reason(schema: Any, value: int) -> None:
     ("schema", "message"),
     [
         (record(("next", ["null", "R"])), r"R\.next\.R: R contains itself"),
+        (nested_maps(101), "100 levels"),
+        (doubling_records(20), "more than 10000 fields"),
         ({"type": "array", "items": "null"}, "items without bytes"),
         ({"type": "array", "items": record(("f", record(name="Nothing")))}, "items without bytes"),
         ({"type": "bytes", **DECIMAL, "precision": 39}, "decimal with precision 39"),
@@ -137,6 +159,9 @@ def test_a_value_beyond_its_type_is_a_reason(schema: Any, value: int) -> None:
         (record(("f", "Unknown")), "invalid schema"),
         ([["int"]], "union"),
         (7, "invalid schema"),
+        (record(("\ud800", "int")), "invalid schema"),
+        (record(("f", ["int", "int"])), "R.f: a union has the same type twice"),
+        (record(("f", logical("int", {}))), "invalid schema"),  # type: ignore[arg-type]
     ],
 )
 def test_a_schema_is_refused(schema: Any, message: str) -> None:
@@ -147,7 +172,7 @@ def test_a_schema_is_refused(schema: Any, message: str) -> None:
 def test_a_schema_that_is_not_json() -> None:
     with pytest.raises(SchemaError, match="the schema is not JSON"):
         load_avro_schema("{")
-    assert load_avro_schema("string").as_read().final == pa.string()
+    assert load_avro_schema("string").types().final == pa.string()
 
 
 def test_a_named_type_is_used_twice() -> None:
@@ -156,13 +181,7 @@ def test_a_named_type_is_used_twice() -> None:
     assert decoded(schema, encoded(schema, value)).values.to_pylist() == [value]
 
 
-VARIED = record(
-    ("l", "long"), ("s", "string"), ("u", ["null", "int", "string", ITEM]), ("b", "bytes"),
-    ("a", {"type": "array", "items": {"type": "map", "values": ["null", "double"]}}),
-    ("d", {"type": "bytes", **DECIMAL}), ("t", logical("long", "timestamp-millis")),
-    ("e", {"type": "enum", "name": "E", "symbols": ["A", "B"]}), ("f", "float"),
-)  # fmt: skip
-VARIED_DECODER = AvroDecoder(load_avro_schema(VARIED))
+VARIED_DECODER = AvroDecoder(load_avro_schema(AVRO))
 
 
 @settings(max_examples=300, deadline=None)
@@ -182,8 +201,9 @@ def test_a_changed_byte_changes_only_its_row(data: st.DataObject) -> None:
     value = {
         "l": 5, "s": "text", "u": {"sku": "s"}, "b": b"\0\1", "a": [{"k": 1.5, "n": None}],
         "d": Decimal("1.25"), "t": TIME.replace(tzinfo=UTC), "e": "B", "f": 0.5,
+        "at": 5, "day": 1, "ok": True,
     }  # fmt: skip
-    (row,) = encoded(VARIED, value)
+    (row,) = encoded(AVRO, value)
     changed = bytearray(row)
     changed[data.draw(st.integers(0, len(row) - 1))] = data.draw(st.integers(0, 255))
     alone = VARIED_DECODER.decode_array(pa.array([bytes(changed)]))

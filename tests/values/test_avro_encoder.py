@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -25,26 +26,96 @@ def test_a_type_is_encoded(schema: Any, value: Any, arrow_type: pa.DataType, exp
     assert data.to_pylist() == [b"prefix" + rows[0], None]
 
 
+ALL = record(
+    ("i", ["null", "int"]), ("f", ["null", "float"]), ("l", ["null", "double"]),
+    ("d", ["null", {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}]),
+    ("t", ["null", {"type": "long", "logicalType": "timestamp-micros"}]),
+    ("day", ["null", {"type": "int", "logicalType": "date"}]), ("b", ["null", "boolean"]),
+    ("e", ["null", {"type": "enum", "name": "E", "symbols": ["A"]}]),
+    ("x", ["null", {"type": "fixed", "name": "F", "size": 2}]),
+    ("u", ["null", "int", "string"]),
+    ("r", ["null", {"type": "array", "items": record(("n", "int"), name="N")}]),
+    ("m", ["null", {"type": "map", "values": "int"}]),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("field", "values", "message"),
     [
-        (pa.array([{"a": 2**40}]), "does not fit int32"),
-        (pa.array([{"a": 1, "c": 2}]), "the schema has no field c. It has a, b"),
-        (pa.array([{"a": None}], pa.struct([("a", pa.int32())])), "does not fit the schema"),
-        (pa.array([{"b": "x"}]), "does not fit the schema"),
-        (pa.array([{"a": "x"}]), "string does not fit int32"),
+        ("i", pa.array([2**40]), "i: a value of int64 does not fit int32"),
+        ("i", pa.array(["5"]), "i: string does not fit int32. Cast the column"),
+        ("i", pa.array([1.5]), "i: a value of double does not fit int32"),
+        ("i", pa.array([True]), "i: bool does not fit int32"),
+        ("f", pa.array([1e300]), "f: a value of double does not fit float"),
+        ("l", pa.array([2**60 + 1]), "l: a value of int64 does not fit double"),
+        ("d", pa.array([1.255]), "d: double does not fit decimal128(5, 2)"),
+        ("d", pa.array([Decimal("1.255")]), "d: a value of decimal128(4, 3) does not fit"),
+        ("d", pa.array([1000]), "d: a value of decimal256(76, 2) does not fit decimal128(5, 2)"),
+        ("t", pa.array([5]), "t: int64 does not fit timestamp[us, tz=UTC]"),
+        ("t", pa.array([5], pa.timestamp("us")), "t: timestamp[us] does not fit"),
+        ("t", pa.array([5], pa.timestamp("ns", "UTC")), "t: a value of timestamp[ns, tz=UTC]"),
+        ("day", pa.array([5], pa.timestamp("us")), "day: timestamp[us] does not fit date32"),
+        ("b", pa.array([5]), "b: int64 does not fit bool"),
+        ("e", pa.array(["SECRET"]), "R.e does not fit enum"),
+        ("x", pa.array([b"SECRET"]), "R.x does not fit fixed"),
+        ("u", pa.array([{"member0": None}], pa.struct([("member0", pa.int32())])), "R.u"),
+        ("r", pa.array([[{"n": 2**40}]]), "r[].n: a value of int64 does not fit int32"),
+        ("r", pa.array([[{"n": 1, "q": 2}]]), "r[]: the schema has no field q. It has n"),
+        ("r", pa.array([[{"n": None}]], pa.list_(pa.struct([("n", pa.int32())]))), "R.r.N.n"),
+        ("m", pa.array([[("SECRET", 2**40)]], pa.map_(pa.string(), pa.int64())), "m{}: a value"),
+        ("zz", pa.array([1]), "the schema has no field zz. It has i, f, "),
     ],
 )
-def test_what_does_not_fit_is_an_error(values: pa.Array, message: str) -> None:
-    schema = record(("a", "int"), {"name": "b", "type": "string", "default": "d"})
-    with pytest.raises(SchemaError, match=message):
-        AvroEncoder(load_avro_schema(schema)).encode_array(values)
+def test_what_does_not_fit_is_an_error(field: str, values: pa.Array, message: str) -> None:
+    struct = pa.StructArray.from_arrays([values], [field])
+    with pytest.raises(SchemaError) as caught:
+        AvroEncoder(load_avro_schema(ALL)).encode_array(struct)
+    assert str(caught.value).startswith(f"avro: {message}")
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_column_of_other_types_that_fit() -> None:
+    values = pa.array(
+        [
+            {"i": 5, "d": 5, "r": [{"n": 1}], "m": [("k", 1)], "t": 5000, "f": 0.1},
+            {"i": None, "d": None, "r": None, "m": None, "t": None, "f": None},
+        ],
+        pa.struct(
+            [
+                ("i", pa.int64()), ("d", pa.int64()),
+                ("r", pa.large_list(pa.struct({"n": pa.int64()}))),
+                ("m", pa.map_(pa.large_string(), pa.int64())), ("t", pa.timestamp("ns", "UTC")),
+                ("f", pa.float64()),
+            ]
+        ),
+    )  # fmt: skip
+    for sliced in (values, values[1:]):
+        data = AvroEncoder(load_avro_schema(ALL)).encode_array(sliced)
+        rows = decoded(ALL, data.to_pylist()).values.to_pylist()
+        assert [row["i"] for row in rows] == [5, None][-len(rows) :]
+        assert [row["r"] for row in rows] == [[{"n": 1}], None][-len(rows) :]
+        assert [row["m"] for row in rows] == [[("k", 1)], None][-len(rows) :]
+        assert [row["d"] for row in rows] == [Decimal("5.00"), None][-len(rows) :]
 
 
 def test_a_field_with_a_default_is_left_out() -> None:
     schema = record(("a", "int"), {"name": "b", "type": "string", "default": "d"})
     data = AvroEncoder(load_avro_schema(schema)).encode_array(pa.array([{"a": 1}]))
     assert data.to_pylist() == encoded(schema, {"a": 1, "b": "d"})
+
+
+def test_a_default_of_each_kind_is_written() -> None:
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
+    fields = [
+        ("b", "bytes", "\u00ff", b"\xff"), ("d", decimal, "\u0001", Decimal("0.01")),
+        ("u", ["int", "string"], 5, {"member0": 5, "member1": None}),
+    ]  # fmt: skip
+    schema = record(
+        ("a", "int"), *({"name": n, "type": kind, "default": json} for n, kind, json, _ in fields)
+    )
+    data = AvroEncoder(load_avro_schema(schema)).encode_array(pa.array([{"a": 1}]))
+    (row,) = decoded(schema, data.to_pylist()).values.to_pylist()
+    assert row == {"a": 1, **{name: value for name, _, _, value in fields}}
 
 
 def test_a_derived_schema_has_the_type_of_the_column() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,10 +11,12 @@ import pyarrow as pa
 import pytest
 
 from klog.values.column_format import ColumnFormat, make_decoder
+from klog.values.confluent_framing import prefix
 from klog.values.json_objects import ObjectDecoder
 from klog.values.kafka_serdes import KafkaSerde
 from klog.values.registry_settings import Registry
 from tests.support.schema_registry import SchemaRegistry, running_registry
+from tests.values.avro_rows import encoded, record
 from tests.values.make_vectors import FILE, JSON_ORDER, ORDER
 
 DUMP = json.loads(FILE.read_text())
@@ -87,6 +90,18 @@ def test_as_objects_by_the_writers_schemas(dumped: SchemaRegistry) -> None:
         "counts": {"x": 2**40}, "either": {"member0": None, "member1": "s"},
     }  # fmt: skip
     assert "channel" in objects[1]
+
+
+def test_objects_of_floats_and_of_a_schema_that_comes_later(registry: SchemaRegistry) -> None:
+    floats = record(("f", "float"), ("fs", {"type": "map", "values": "float"}))
+    (data,) = encoded(floats, {"f": 0.1, "fs": {"big": 3.4e38, "none": math.nan}})
+    decoder = ObjectDecoder(ColumnFormat("value", "avro", registry=Registry(registry.url)))
+    rows = pa.array([prefix(1) + data])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("klog.values.schema_cache.FAILURE_SECONDS", 0)
+        assert "schema id 1 is not in" in decoder.decode(rows)[1][0]
+        registry.register("t-value", json.dumps(floats))
+        assert decoder.decode(rows) == ([{"f": 0.1, "fs": {"big": 3.4e38, "none": "nan"}}], {})
 
 
 @pytest.mark.parametrize("vector", [each for each in DUMP["vectors"] if "value" in each])

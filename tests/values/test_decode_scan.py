@@ -68,6 +68,21 @@ def test_wrong_arguments(
         log.scan("t", **arguments).read_all()
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ([("other", pa.binary())], "value: there is no such column"),
+        ([("value", pa.binary())] * 2, "value: there is no such column, or there are two"),
+        ([("value", pa.int64())], "value: only bytes can be decoded, and the column is int64"),
+        ([("value", pa.binary()), ("value_error", pa.string())], "value_error: the batches have"),
+    ],
+)
+def test_wrong_columns(fields: list[tuple[str, pa.DataType]], message: str) -> None:
+    batches = pa.RecordBatchReader.from_batches(pa.schema(fields), [])
+    with pytest.raises(OptionError, match=message):
+        decode_batches(batches, value="long", on_error="null")
+
+
 def test_a_registry_by_the_name_of_the_topic(log: Log, registry: SchemaRegistry) -> None:
     registry.register(
         "t-value", '{"type":"record","name":"R","fields":[{"name":"x","type":"int"}]}'

@@ -22,6 +22,7 @@ from klog.values.json_inference import MAX_FIELDS, inferred_type
 from klog.values.json_schema import json_schema_type
 from klog.values.registry_settings import Registry
 from tests.support.schema_registry import SchemaRegistry
+from tests.values.json_cases import BAD, JSON_CASES, TYPES
 
 TYPE = pa.struct(
     [
@@ -74,15 +75,43 @@ def test_a_bad_row_is_null_with_a_reason(row: bytes) -> None:
     assert reasons[1]
 
 
-def test_a_string_takes_any_value_as_its_text() -> None:
-    text = pa.struct([("s", pa.string())])
-    rows = (b'{"s": 5}', b'{"s": {"a": [1, "x"]}}', b'{"s": true}', b'{"s": "x"}', b'{"s": null}')
-    assert [row["s"] for row in values_of(*rows, arrow_type=text)[0]] == [
-        "5", '{"a":[1,"x"]}', "true", "x", None
-    ]  # fmt: skip
+@pytest.mark.parametrize("type_name", TYPES)
+def test_each_text_and_type(type_name: str) -> None:
+    cases = [case for case in JSON_CASES if case.type_name == type_name]
+    expected = [(None, True) if case.value == BAD else (case.value, False) for case in cases]
+    for rows, arrow_type in (
+        ([f'{{"f": {case.text}}}' for case in cases], pa.struct([("f", TYPES[type_name])])),
+        ([case.text for case in cases], TYPES[type_name]),
+    ):
+        values, reasons = values_of(*map(str.encode, rows), arrow_type=arrow_type)
+        if pa.types.is_struct(arrow_type) and rows[0] != cases[0].text:
+            values = [value and value["f"] for value in values]
+        assert [
+            (value, reason is not None) for value, reason in zip(values, reasons, strict=True)
+        ] == expected
 
 
-@pytest.mark.parametrize("arrow_type", [pa.binary(), pa.map_(pa.int64(), pa.int64())])
+def test_a_reason_names_the_field_and_no_value() -> None:
+    rows = (
+        b'{"l": [1, true]}', b'{"m": {"k": "secret"}}', b'{"r": {"x": 1.5}}', b'{"t": "secret"}',
+        b'{"r": [1]}', b'{"i": 9223372036854775808}', b"5", b'{"s": "\\ud800"}', b'{"f": true}',
+    )  # fmt: skip
+    assert values_of(*rows)[1] == [
+        "json: l[]: is a boolean, not an integer",
+        "json: m{}: is a string, not a number",
+        "json: r.x: is a number with a fraction, not an integer",
+        "json: t: does not fit timestamp[us, tz=UTC]",
+        "json: r: is an array, not an object",
+        "json: i: does not fit int64",
+        "json: is a number, not an object",
+        "json: s: does not fit string",
+        "json: f: is a boolean, not a number",
+    ]
+
+
+@pytest.mark.parametrize(
+    "arrow_type", [pa.binary(), pa.map_(pa.int64(), pa.int64()), pa.time64("us"), pa.duration("us")]
+)
 def test_a_type_that_json_does_not_have(arrow_type: pa.DataType) -> None:
     with pytest.raises(SchemaError, match=r"json: "):
         JsonDecoder(pa.struct([("f", arrow_type)]))
@@ -97,6 +126,15 @@ def test_any_bytes_decode_or_have_a_reason(rows: list[bytes | None]) -> None:
         assert (value is None) == (is_null or reason is not None)
 
 
+def doubling_objects(levels: int) -> dict[str, Any]:
+    """Return a small schema of objects that each have the next one twice."""
+    objects: dict[str, Any] = {
+        f"o{level}": {"properties": {n: {"$ref": f"#/$defs/o{level + 1}"} for n in "ab"}}
+        for level in range(levels)
+    }
+    return {"$ref": "#/$defs/o0", "$defs": {**objects, f"o{levels}": {"type": "integer"}}}
+
+
 JSON_SCHEMA = {
     "type": "object",
     "properties": {
@@ -104,6 +142,7 @@ JSON_SCHEMA = {
         "price": {"type": ["null", "number"]},
         "either": {"type": ["integer", "number"]},
         "name": {"oneOf": [{"type": "null"}, {"type": "string", "format": "date-time"}]},
+        "title": {"oneOf": [{"type": "null", "title": "Not included"}, {"type": "string"}]},
         "kind": {"enum": ["a", "b", None]},
         "always": {"const": "x"},
         "paid": {"type": "boolean"},
@@ -119,8 +158,8 @@ def test_a_json_schema_is_a_type() -> None:
     assert json_schema_type(json.dumps(JSON_SCHEMA)) == pa.struct(
         [
             ("id", pa.int64()), ("price", pa.float64()), ("either", pa.float64()),
-            ("name", pa.string()), ("kind", pa.string()), ("always", pa.string()),
-            ("paid", pa.bool_()), ("tags", pa.list_(pa.string())),
+            ("name", pa.string()), ("title", pa.string()), ("kind", pa.string()),
+            ("always", pa.string()), ("paid", pa.bool_()), ("tags", pa.list_(pa.string())),
             ("counts", pa.map_(pa.string(), pa.int64())),
             ("inner", pa.struct([("x", pa.float64())])),
         ]
@@ -140,6 +179,11 @@ def test_a_json_schema_is_a_type() -> None:
         ('{"$ref": "other.json"}', "another schema"),
         ('{"$ref": "#/$defs/none"}', "does not exist"),
         ('{"$ref": "#"}', "contains itself"),
+        ('{"type": 5}', "is not a JSON Schema"),
+        ('{"properties": [5]}', "is not a JSON Schema"),
+        ('{"oneOf": 5}', "is not a JSON Schema"),
+        ('{"type": "array", "items":' * 101 + '{"type": "string"}' + "}" * 101, "100 levels"),
+        (json.dumps(doubling_objects(40)), "more than 10000 fields"),
         ('{"type": "array", "items": {"$ref": "#"}}', "contains itself"),
     ],
 )
@@ -170,6 +214,11 @@ def test_a_type_is_inferred(values: list[Any], arrow_type: pa.DataType) -> None:
     assert not JsonDecoder(arrow_type).decode_array(rows).has_errors
 
 
+def test_what_no_column_can_have_is_not_inferred() -> None:
+    nested = json.loads("[" * 200 + "1" + "]" * 200)
+    assert inferred_type([nested, {"\ud800": 1}, [1]]) == pa.list_(pa.int64())
+
+
 def test_there_is_nothing_to_infer_a_type_from() -> None:
     samples: list[list[Any]] = [[], [None], [[]], [{"a": None, "b": [{}]}]]
     for values in samples:
@@ -196,7 +245,7 @@ def test_the_schema_of_a_column(tmp_path: Path) -> None:
         json.dumps(JSON_SCHEMA),
         json_schema_type(json.dumps(JSON_SCHEMA)),
     ):
-        assert len(make_decoder(ColumnFormat("value", "json", schema)).arrow_type) == 10
+        assert len(make_decoder(ColumnFormat("value", "json", schema)).arrow_type) == 11
     schema = pa.schema([("x", pa.int64())])
     assert make_decoder(ColumnFormat("value", "json", schema)).arrow_type == pa.struct(schema)
     with pytest.raises(SchemaError, match="value_schema: must be a type or schema of Arrow"):

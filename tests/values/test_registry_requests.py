@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
 
 from klog.errors import OptionError, RegistryError, SchemaNotFoundError
+from klog.values import schema_cache
 from klog.values.registered_schemas import (
-    FAILURE_SECONDS,
     Reference,
-    SchemaCache,
     latest_schema,
     referenced_schemas,
     schema_by_id,
@@ -20,8 +22,10 @@ from klog.values.registered_schemas import (
 )
 from klog.values.registry_requests import MAX_RESPONSE_BYTES, request_json
 from klog.values.registry_settings import Registry
+from klog.values.schema_cache import FAILURE_SECONDS, SchemaCache
 from tests.support.kafka_broker import free_ports
 from tests.support.schema_registry import SchemaRegistry, running_registry
+from tests.support.waiting import wait_until
 
 
 def settings(registry: SchemaRegistry, **options: Any) -> Registry:
@@ -88,6 +92,91 @@ def test_a_slow_registry_is_not_waited_for(registry: SchemaRegistry) -> None:
         request_json(settings(registry, timeout_seconds=0.05), "/subjects")
 
 
+@pytest.mark.parametrize("drip_seconds", [0.02, 0.0005])
+def test_an_answer_byte_by_byte_ends_at_the_deadline(
+    registry: SchemaRegistry, drip_seconds: float
+) -> None:
+    """In the headers, and in the body."""
+    registry.register("t-value", json.dumps("x" * 100_000))
+    registry.drip_seconds = drip_seconds
+    with pytest.raises(RegistryError, match=r"answer in 0\.2 s"):
+        request_json(settings(registry, timeout_seconds=0.2), "/schemas/ids/1")
+
+
+def test_an_answer_that_is_compressed_is_not_unpacked(registry: SchemaRegistry) -> None:
+    registry.encoding = "gzip"
+    with pytest.raises(RegistryError, match="is compressed"):
+        request_json(settings(registry), "/subjects")
+
+
+def test_only_a_registrys_own_codes_say_that_a_schema_is_lost(registry: SchemaRegistry) -> None:
+    with pytest.raises(RegistryError, match="Check the path of the URL") as caught:
+        schema_by_id(Registry(f"{registry.url}/v9", retries=0), 1)
+    assert not isinstance(caught.value, SchemaNotFoundError)
+
+
+def test_unknown_ids_are_asked_for_within_a_bound(
+    registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_cache, "MAX_UNKNOWN", 3)
+    clock = Clock()
+    cache = SchemaCache(clock)
+    for number in range(10):
+        with pytest.raises(
+            SchemaNotFoundError, match="not in the reg" if number < 3 else "not ask"
+        ):
+            schema_by_id(settings(registry), number, cache)
+    assert len(registry.requests) == 3
+    number = registry.register("t-value", '"int"')
+    clock.seconds += FAILURE_SECONDS
+    assert schema_by_id(settings(registry), number, cache).text == '"int"'
+
+
+def test_answers_are_kept_within_a_bound(
+    registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_cache, "MAX_KEPT_BYTES", 250)
+    cache = SchemaCache()
+    for text in "abc":
+        registry.register("t-value", json.dumps(text * 80))
+    for number in (1, 2, 1, 3, 1, 2):
+        schema_by_id(settings(registry), number, cache)
+    assert [each[-1] for each in registry.requests] == ["1", "2", "3", "2"]
+
+
+def test_a_slow_path_stops_no_other(registry: SchemaRegistry) -> None:
+    registry.register("t-value", '"int"')
+    with running_registry() as slow, ThreadPoolExecutor() as pool:
+        slow.register("t-value", '"long"')
+        slow.gate = Event()
+        cache = SchemaCache()
+        waiting = pool.submit(schema_by_id, settings(slow), 1, cache)
+        try:
+            wait_until(lambda: slow.requests, "a request", 10)
+            assert schema_by_id(settings(registry), 1, cache).text == '"int"'
+            assert not waiting.done()
+        finally:
+            slow.gate.set()
+        assert waiting.result().text == '"long"'
+
+
+def test_an_invalid_proxy_is_one_error(
+    registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://ann:s3cr3t@h:port")
+    with pytest.raises(RegistryError, match="Check HTTP_PROXY") as caught:
+        request_json(settings(registry, timeout_seconds=7.5), "/subjects")
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_each_url_has_its_own_user() -> None:
+    with running_registry(users={"ann": "a"}) as first, running_registry() as second:
+        first.failures += [500]
+        registry = Registry(f"{first.url.replace('//', '//ann:a@')},{second.url}", retries=0)
+        assert request_json(registry, "/subjects") == []
+        assert (len(first.requests), second.authorizations) == (1, [None])
+
+
 def test_another_url_is_tried(registry: SchemaRegistry) -> None:
     registry.register("t-value", '"int"')
     (port,) = free_ports(1)
@@ -127,6 +216,15 @@ def test_references_come_before_what_uses_them(registry: SchemaRegistry) -> None
     schema = schema_by_id(settings(registry), number)
     assert schema.references == (Reference("B", "b", 1), Reference("A", "a", 1))
     assert list(referenced_schemas(settings(registry), schema)) == ["A", "B"]
+
+
+def test_a_reference_to_a_deleted_subject_is_found(registry: SchemaRegistry) -> None:
+    registry.register("a", '"a"')
+    reference = {"name": "A", "subject": "a", "version": 1}
+    number = registry.register("b", '"b"', references=[reference])
+    registry.deleted["a"] = registry.subjects.pop("a")
+    schema = schema_by_id(settings(registry), number)
+    assert list(referenced_schemas(settings(registry), schema)) == ["A"]
 
 
 def test_a_schema_is_registered_once(registry: SchemaRegistry) -> None:

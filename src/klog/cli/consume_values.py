@@ -18,7 +18,7 @@ from klog.errors import UndecodableError
 from klog.jobs.shared.value_options import value_arguments
 from klog.values.batch_columns import PLACE_COLUMNS
 from klog.values.column_format import SCHEMA_FORMATS, SIDES, ColumnFormat
-from klog.values.json_objects import ObjectDecoder
+from klog.values.json_objects import JsonText, ObjectDecoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,8 @@ def value_columns(args: argparse.Namespace, environment: Mapping[str, str]) -> V
 def _text(value: Any, *, is_text: bool) -> bytes | None:
     if value is None:
         return None
+    if isinstance(value, JsonText):
+        return value.encode()
     if is_text:
         text = value if isinstance(value, str) else json.dumps(value)
     else:

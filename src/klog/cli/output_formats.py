@@ -199,32 +199,32 @@ def _json_lines(batch: pa.RecordBatch, decoded: frozenset[str]) -> Texts:
     columns = {name: batch.column(name).to_pylist() for name in COLUMNS if name != "timestamp"}
     columns["timestamp"] = _milliseconds(batch)
     columns["timestampType"] = [TIMESTAMP_TYPES[kind] for kind in columns["timestampType"]]
-    for name in ("key", "value"):
-        to_json = _parsed if name in decoded else json_bytes
-        columns[name] = list(map(to_json, columns[name]))
     columns["headers"] = [
         [{"key": h["key"], "value": json_bytes(h["value"])} for h in headers or ()]
         for headers in columns["headers"]
     ]
-    names = (
-        "topic",
-        "partition",
-        "offset",
-        "timestamp",
-        "timestampType",
-        "headers",
-        "key",
-        "value",
-    )
+    names = ("topic", "partition", "offset", "timestamp", "timestampType", "headers")
     records = zip(*(columns[name] for name in names), strict=True)
+    lines = [
+        json.dumps(dict(zip(names, record, strict=True)), ensure_ascii=False) for record in records
+    ]
+    texts = [
+        list(map(_json_text if name in decoded else _json_of_bytes, columns[name]))
+        for name in ("key", "value")
+    ]
     return [
-        json.dumps(dict(zip(names, record, strict=True)), ensure_ascii=False).encode() + b"\n"
-        for record in records
+        f'{line[:-1]}, "key": {key}, "value": {value}}}\n'.encode()
+        for line, key, value in zip(lines, *texts, strict=True)
     ]
 
 
-def _parsed(text: bytes | None) -> Any:
-    return None if text is None else json.loads(text)
+def _json_text(text: bytes | None) -> str:
+    """Return JSON unchanged: parsed again, numbers would lose digits."""
+    return "null" if text is None else text.decode()
+
+
+def _json_of_bytes(value: bytes | None) -> str:
+    return json.dumps(json_bytes(value), ensure_ascii=False)
 
 
 _KCAT = {

@@ -6,7 +6,7 @@ Kafka's own serializers of numbers and UUIDs. docs/values.md describes them, the
 
 from __future__ import annotations
 
-from klog.values.registry_settings import Registry
+from klog.values.registry_settings import Registry, as_registry
 
 TYPE_CHECKING = False  # `typing` takes 2 ms, and `import klog` may import this.
 if TYPE_CHECKING:
@@ -74,10 +74,8 @@ def decode(
     from klog.values.spark_decode import decode_frame
 
     columns = _columns(
-        {"key": key, "value": value},
-        {"key": key_schema, "value": value_schema},
-        {"key": key_message, "value": value_message},
-        {"key": key_subject, "value": value_subject},
+        (key, key_schema, key_message, key_subject),
+        (value, value_schema, value_message, value_subject),
         registry,
         topic,
     )
@@ -127,10 +125,8 @@ def encode(
     from klog.values.spark_encode import encode_frame
 
     columns = _columns(
-        {"key": key, "value": value},
-        {"key": key_schema, "value": value_schema},
-        {"key": key_message, "value": value_message},
-        {"key": key_subject, "value": value_subject},
+        (key, key_schema, key_message, key_subject),
+        (value, value_schema, value_message, value_subject),
         registry,
         topic,
     )
@@ -182,10 +178,8 @@ def decode_batches(
     from klog.values.batch_columns import decode_batches as decoded
 
     columns = _columns(
-        {"key": key, "value": value},
-        {"key": key_schema, "value": value_schema},
-        {"key": key_message, "value": value_message},
-        {"key": key_subject, "value": value_subject},
+        (key, key_schema, key_message, key_subject),
+        (value, value_schema, value_message, value_subject),
         registry,
         topic,
     )
@@ -219,7 +213,7 @@ def infer_schema(
     from klog.errors import OptionError
     from klog.values.spark_schemas import infer_frame_schema
 
-    columns = _columns({"key": key, "value": value}, {}, {}, {}, registry, None)
+    columns = _columns((key, None, None, None), (value, None, None, None), registry, None)
     if len(columns) != 1:
         raise OptionError("infer_schema: set one of key and value")
     schema: StructType = infer_frame_schema(df, columns[0], sample)  # type: ignore[assignment]
@@ -248,30 +242,24 @@ def merge_schemas(known: StructType, new: StructType, *, on_change: str = "fail"
 
 
 def _columns(
-    formats: dict[str, str | None],
-    schemas: dict[str, Any],
-    messages: dict[str, str | None],
-    subjects: dict[str, str | None],
+    key: tuple[str | None, Any, str | None, str | None],
+    value: tuple[str | None, Any, str | None, str | None],
     registry: Registry | str | None,
     topic: str | None,
 ) -> list[ColumnFormat]:
-    """Return the formats of the columns to decode."""
+    """Return the formats of the columns: of each, its format, schema, message and subject."""
     from klog.errors import OptionError
     from klog.values.column_format import ColumnFormat
-    from klog.values.registry_settings import as_registry
 
     columns = []
-    for side, name in formats.items():
-        options = {"schema": schemas, "message": messages, "subject": subjects}
-        if name is None:
-            for option, values in options.items():
-                if values.get(side) is not None:
-                    raise OptionError(f"{side}_{option}: needs {side}, the format of the {side}")
+    for side, (name, schema, message, subject) in (("key", key), ("value", value)):
+        if name is not None:
+            options = schema, message, subject, as_registry(registry), topic
+            columns.append(ColumnFormat(side, name, *options))
             continue
-        settings = {option: values.get(side) for option, values in options.items()}
-        columns.append(
-            ColumnFormat(side, name, registry=as_registry(registry), topic=topic, **settings)
-        )
+        for option, setting in (("schema", schema), ("message", message), ("subject", subject)):
+            if setting is not None:
+                raise OptionError(f"{side}_{option}: needs {side}, the format of the {side}")
     if not columns:
         raise OptionError("key, value: set the format of one of them or both")
     return columns

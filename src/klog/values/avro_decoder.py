@@ -1,7 +1,7 @@
 """Avro's binary encoding to Arrow, in whole batches.
 
-The data of a batch that share a writer's schema become one block of an Avro file in memory, which
-fastavro's compiled reader reads in one call. A random mark after each datum is part of the schema:
+The data of a batch that share a writer's schema become one Avro array in memory, which fastavro's
+compiled reader reads in one call. A random mark after each datum is part of the schema:
 if every mark is read where a datum ends, then no datum had more or fewer bytes than its schema
 says. If one had, the batch is read again, datum by datum, to find the rows.
 """
@@ -19,19 +19,20 @@ import pyarrow as pa
 
 from klog.errors import SchemaError, SchemaNotFoundError
 from klog.logformat.protocol.primitive_types import unsigned_varint
-from klog.values.avro_defaults import with_read_defaults
-from klog.values.avro_schema import AvroType, LoadedSchema, load_avro_schema
-from klog.values.avro_writer_fields import with_writer_fields
+from klog.values.avro_defaults import set_defaults
+from klog.values.avro_nodes import invalid_schemas
+from klog.values.avro_resolution import resolve
+from klog.values.avro_schema import LoadedSchema, load_avro_schema
 from klog.values.confluent_framing import read_prefixes
-from klog.values.decoded_column import DecodedColumn, arrays_of_rows, as_binary, printable
+from klog.values.decoded_column import DecodedColumn, as_binary, printable
 from klog.values.nested_cast import cast_nested
 from klog.values.optional_libraries import import_library
 from klog.values.registered_schemas import AVRO, schema_of_type
 from klog.values.registry_settings import Registry
+from klog.values.row_conversion import arrays_of_rows, nested_misfits
 
 _MARK_BYTES = 8
-_MARK, _DATUM = "__klog_mark", "__klog_datum"
-_SYNC = b"klog's own block"
+_MARK, _DATUM, _ROWS = "__klog_mark", "__klog_datum", "rows"
 _HOSTILE = (
     ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, OSError,
     RecursionError, TypeError, ValueError, struct.error,
@@ -39,13 +40,23 @@ _HOSTILE = (
 """What fastavro raises for bytes that do not follow the schema."""
 
 
+class Choices(list[Any]):
+    """Branches of a union or symbols of an enum, which have no negative indexes.
+
+    fastavro's compiled reader asks for the length only to count such an index from the end.
+    """
+
+    def __len__(self) -> int:
+        """Raise `IndexError`."""
+        raise IndexError
+
+
 @dataclass(frozen=True, slots=True)
 class WriterPlan:
-    """How the data of one writer are read."""
+    """How the data of one writer are read: its schema and the reader's, as arrays of rows."""
 
     writer: Any
     reader: Any
-    header: bytes
     is_record: bool
 
     def read(self, values: Sequence[bytes]) -> tuple[list[Any], dict[int, str]]:
@@ -60,25 +71,23 @@ class WriterPlan:
         return rows if self.is_record else [row[_DATUM] for row in rows], {}
 
     def _read_block(self, values: Sequence[bytes], mark: bytes) -> list[Any]:
-        body = mark.join((*values, b""))
-        block = b"".join((self.header, _long(len(values)), _long(len(body)), body, _SYNC))
-        rows = import_library("fastavro").reader(io.BytesIO(block), self.reader)
-        return list(rows)
+        file = io.BytesIO(b"".join((_long(len(values)), mark.join((*values, b"")), b"\0")))
+        batch = import_library("fastavro").schemaless_reader(file, self.writer, self.reader)
+        rows: list[Any] = batch[_ROWS]
+        return rows
 
     def _read_each(self, values: Sequence[bytes], mark: bytes) -> tuple[list[Any], dict[int, str]]:
-        read = import_library("fastavro").schemaless_reader
         rows: list[Any] = []
         reasons = {}
         for number, value in enumerate(values):
-            file = io.BytesIO(value + mark)
             try:
-                row = read(file, self.writer, self.reader)
-                if row[_MARK] != mark or file.tell() != len(value) + _MARK_BYTES:
+                (row,) = self._read_block([value], mark)
+                if row[_MARK] != mark:
                     raise ValueError("bytes are left over, or the datum ends too early")
                 rows.append(row if self.is_record else row[_DATUM])
             except _errors() as exc:
                 rows.append(None)
-                reasons[number] = printable(f"avro: {str(exc) or type(exc).__name__}")
+                reasons[number] = f"avro: {_reason(exc)}"
         return rows, reasons
 
 
@@ -89,7 +98,7 @@ class AvroDecoder:
         """Take the reader's schema; a registry knows the writers' by the ids of the rows."""
         self._reader = reader
         self._registry = registry
-        self._type = reader.as_read()
+        self._type = reader.types()
         self._plans: dict[int | None, WriterPlan | str] = {}
 
     def __reduce__(self) -> Any:
@@ -132,7 +141,10 @@ class AvroDecoder:
                 for number, row in zip(numbers, decoded, strict=True):
                     rows[number] = row
                 reasons |= {numbers[place]: reason for place, reason in more.items()}
-        return arrays_of_rows(rows, reasons, self._to_array)
+        return arrays_of_rows(rows, reasons, self._to_array, self._misfits)
+
+    def _misfits(self, rows: Sequence[Any]) -> dict[int, str]:
+        return nested_misfits(rows, self._type.built, self._type.final, "avro: ")
 
     def _to_array(self, rows: Sequence[Any]) -> pa.Array:
         return cast_nested(pa.array(rows, self._type.built), self._type.final)
@@ -150,11 +162,10 @@ class AvroDecoder:
 
     def _make_plan(self, schema_id: int | None) -> WriterPlan:
         if schema_id is None or self._registry is None:
-            return writer_plan(self._type, self._type)
+            return writer_plan(self._reader, self._reader)
         writer = registered_avro_schema(self._registry, schema_id)
-        if _without_defaults(writer.as_read().schema) == _without_defaults(self._type.schema):
-            return writer_plan(self._type, self._type)
-        return writer_plan(writer.as_read(is_writer=True), self._type)
+        writer.types()  # Refuses what may need unbounded memory, also in fields that are left out.
+        return writer_plan(writer, self._reader)
 
 
 def registered_avro_schema(registry: Registry, schema_id: int) -> LoadedSchema:
@@ -172,48 +183,62 @@ def registered_avro_schema(registry: Registry, schema_id: int) -> LoadedSchema:
     return load_avro_schema(schema.text, {name: each.text for name, each in references.items()})
 
 
-def writer_plan(writer: AvroType, reader: AvroType) -> WriterPlan:
+def writer_plan(writer: LoadedSchema, reader: LoadedSchema) -> WriterPlan:
     """Return how data are read.
 
     Args:
-        writer: The type that they were written with.
-        reader: The type to read them as, the same object if it is the same.
+        writer: The schema that they were written with.
+        reader: The schema to read them as.
+
+    Raises:
+        SchemaError: By Avro's rules no datum can be read.
     """
-    fastavro = import_library("fastavro")
-    is_record = _is_record(writer.schema) and _is_record(reader.schema)
-    try:
-        marked = fastavro.parse_schema(_marked(writer.schema, is_record))
-        resolved = None
-        if writer is not reader:
-            schema = with_writer_fields(reader.schema, writer.schema)
-            resolved = with_read_defaults(fastavro.parse_schema(_marked(schema, is_record)))
-    except Exception as exc:
-        raise SchemaError(f"avro: invalid schema: {type(exc).__name__}: {exc}") from exc
-    file = io.BytesIO()
-    fastavro.writer(file, _without_defaults(marked), [], sync_marker=_SYNC)
-    return WriterPlan(marked, resolved, file.getvalue(), is_record)
+    parse_schema = import_library("fastavro").parse_schema
+    pair, resolution = resolve(writer, reader)
+    is_record = all(isinstance(each, dict) and each["type"] == "record" for each in pair)
+    with invalid_schemas():
+        parsed = [parse_schema(_of_batch(each, is_record)) for each in pair]
+    for each in (parsed[0], *parsed[0]["__named_schemas"].values()):
+        _set_choices(each)
+    for each in (parsed[1], *parsed[1]["__named_schemas"].values()):
+        set_defaults(each, resolution.defaults)
+    return WriterPlan(parsed[0], parsed[1] if resolution.has_changes else None, is_record)
 
 
-def _is_record(schema: Any) -> bool:
-    return isinstance(schema, dict) and schema["type"] == "record"
-
-
-def _marked(schema: Any, is_record: bool) -> Any:
-    """Return a record with a mark after its last field; another type is made a field first."""
-    mark = {"name": _MARK, "type": {"type": "fixed", "name": "klog.Mark", "size": _MARK_BYTES}}
+def _of_batch(schema: Any, is_record: bool) -> Any:
+    """Return the schema of many rows, each with a mark after it: after a record's last field."""
+    mark = {"name": _MARK, "type": {"type": "fixed", "name": "klog_Mark", "size": _MARK_BYTES}}
     if is_record:
-        return {**schema, "fields": [*schema["fields"], mark]}
-    fields = [{"name": _DATUM, "type": schema}, mark]
-    return {"type": "record", "name": "klog.Datum", "fields": fields}
+        row = {**schema, "fields": [*schema["fields"], mark]}
+    else:
+        fields = [{"name": _DATUM, "type": schema}, mark]
+        row = {"type": "record", "name": "klog_Datum", "fields": fields}
+    rows = {"name": _ROWS, "type": {"type": "array", "items": row}}
+    return {"type": "record", "name": "klog_Batch", "fields": [rows]}
 
 
-def _without_defaults(schema: Any) -> Any:
-    """Return a schema without its defaults, which may be bytes, for a header in JSON."""
-    if isinstance(schema, dict):
-        return {name: _without_defaults(each) for name, each in schema.items() if name != "default"}
+def _set_choices(schema: Any) -> None:
+    """Put `Choices` into a parsed schema, which is changed."""
     if isinstance(schema, list):
-        return [_without_defaults(each) for each in schema]
-    return schema
+        for branch in schema:
+            _set_choices(branch)
+    elif isinstance(schema, dict):
+        for part in ("type", "items", "values", "symbols"):
+            if type(schema.get(part)) is list:
+                schema[part] = Choices(schema[part])
+            _set_choices(schema.get(part))
+        for each in schema.get("fields", ()):
+            _set_choices(each)
+
+
+def _reason(exc: BaseException) -> str:
+    """Return what is wrong with a datum. What fastavro says of a union may have all of a schema."""
+    text = str(exc)
+    if isinstance(exc, IndexError):
+        return "an index of a union or an enum is out of range"
+    if text.lower().startswith("schema mismatch"):
+        return "its branch of a union is not in the reader's schema"
+    return printable(text or type(exc).__name__)
 
 
 def _long(number: int) -> bytes:

@@ -21,9 +21,8 @@ Other logical types, such as timestamp-nanos, are their underlying type, as Avro
 says. The rule: nothing that a datum can say makes the reader allocate more than the datum's size
 times a constant. So recursive schemas are refused, and arrays whose items may have no bytes.
 
-fastavro gets a rewritten schema. Logical types are left out (Arrow makes dates of numbers quicker
-than Python), but decimals. Each branch of a true union becomes a record with one field, which has
-the same bytes, so that a row says the branch.
+fastavro writes by a rewritten schema: each branch of a true union becomes a record with one field,
+which has the same bytes, so that a row says the branch.
 """
 
 from __future__ import annotations
@@ -37,7 +36,15 @@ from typing import Any
 import pyarrow as pa
 
 from klog.errors import SchemaError
+from klog.values.avro_defaults import default_value
+from klog.values.avro_nodes import (
+    branch_name,
+    invalid_schemas,
+    is_true_union,
+    widened_union,
+)
 from klog.values.optional_libraries import import_library
+from klog.values.type_limits import check_type_size
 
 MAX_DECIMAL_PRECISION = 38
 _UTC_MS, _UTC_US = pa.timestamp("ms", tz="UTC"), pa.timestamp("us", tz="UTC")
@@ -55,26 +62,18 @@ PRIMITIVES: dict[str, tuple[pa.DataType, int]] = {
 LOGICAL_TYPES: dict[tuple[str, str], tuple[pa.DataType, pa.DataType]] = {
     ("int", "date"): (pa.date32(), pa.date32()),
     ("int", "time-millis"): (pa.time32("ms"), pa.time64("us")),
-    ("long", "time-micros"): (pa.time64("us"), pa.time64("us")),
+    ("long", "time-micros"): (pa.int64(), pa.time64("us")),
     ("long", "timestamp-millis"): (_UTC_MS, _UTC_US),
     ("long", "timestamp-micros"): (_UTC_US, _UTC_US),
     ("long", "local-timestamp-millis"): (pa.timestamp("ms"), pa.timestamp("us")),
     ("long", "local-timestamp-micros"): (pa.timestamp("us"), pa.timestamp("us")),
 }
 """The type that Arrow makes of the number, and the type that it is cast to."""
-_WIDENED_UNIONS = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
-_PROMOTED_FROM = {
-    "long": ("int",),
-    "float": ("int", "long"),
-    "double": ("int", "long", "float"),
-    "string": ("bytes",),
-    "bytes": ("string",),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class AvroType:
-    """A type: for fastavro, as Arrow builds it, as klog returns it, and its fewest bytes."""
+    """A type: as fastavro writes it, as Arrow builds and klog returns it, and its fewest bytes."""
 
     schema: Any
     built: pa.DataType
@@ -94,14 +93,10 @@ def load_avro_schema(schema: Any, references: Mapping[str, str] | None = None) -
     """
     parse_schema = import_library("fastavro.schema").parse_schema
     named: dict[str, Any] = {}
-    try:
+    with invalid_schemas():
         for text in (references or {}).values():
             parse_schema(_decoded(text), named_schemas=named)
         return LoadedSchema(parse_schema(_decoded(schema), named_schemas=named), named)
-    except SchemaError:
-        raise
-    except Exception as exc:
-        raise SchemaError(f"avro: invalid schema: {type(exc).__name__}: {exc}") from exc
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +106,32 @@ class LoadedSchema:
     root: Any
     named: dict[str, Any]
 
-    def as_read(self, *, is_writer: bool = False) -> AvroType:
-        """Return its types, and the schema that fastavro reads.
-
-        Args:
-            is_writer: Return the form for a writer whose rows are resolved to another schema.
+    def types(self) -> AvroType:
+        """Return its types, and the schema that fastavro writes, with logical types.
 
         Raises:
             SchemaError: A type has none in Arrow, or may need unbounded memory.
         """
-        return _Rewriter(self.named, is_writer).rewrite(self.root, ())
+        with invalid_schemas():
+            result = _Rewriter(self.named).rewrite(self.root, ())
+            check_type_size(result.final, "avro")
+            return result
 
-    def as_written(self) -> AvroType:
-        """Return its types, and the schema that fastavro writes, with logical types."""
-        return _Rewriter(self.named, is_writer=False, has_logical_types=True).rewrite(self.root, ())
+    def defaults(self) -> dict[tuple[str, str], Any]:
+        """Return the defaults of fields, by record and field.
+
+        Raises:
+            SchemaError: One is not of the type of its field.
+        """
+        with invalid_schemas():
+            return {
+                (name, each["name"]): default_value(
+                    each["type"], each["default"], self.named, f"{name}.{each['name']}"
+                )
+                for name, node in self.named.items()
+                for each in node.get("fields", ())
+                if "default" in each
+            }
 
 
 def _decoded(schema: Any) -> Any:
@@ -141,8 +148,6 @@ class _Rewriter:
     """Walks a schema; `path` says the field for names and errors."""
 
     named: dict[str, Any]
-    is_writer: bool
-    has_logical_types: bool = False
     finished: dict[str, AvroType] = field(default_factory=dict)
     unfinished: set[str] = field(default_factory=set)
 
@@ -201,27 +206,20 @@ class _Rewriter:
         for each in node["fields"]:
             path = (node["name"], each["name"])
             avro_type = self.rewrite(each["type"], path)
-            rewritten = {"name": each["name"], "type": avro_type.schema}
-            if not self.is_writer:
-                if "default" in each:
-                    rewritten["default"] = self._default(each["type"], each["default"])
-                if each.get("aliases"):
-                    rewritten["aliases"] = each["aliases"]
-            fields.append(rewritten)
+            fields.append({"name": each["name"], "type": avro_type.schema})
             built.append(pa.field(each["name"], avro_type.built))
             final.append(pa.field(each["name"], avro_type.final))
             min_bytes += avro_type.min_bytes
-        schema = {**_name_of(node), "type": "record", "fields": fields}
+        schema = {"type": "record", "name": node["name"], "fields": fields}
+        check_type_size(pa.struct(final), "avro")
         return AvroType(schema, pa.struct(built), pa.struct(final), min_bytes)
 
     def _enum(self, node: Any, _: tuple[str, ...]) -> AvroType:
-        schema = {**_name_of(node), "type": "enum", "symbols": node["symbols"]}
-        if "default" in node and not self.is_writer:
-            schema["default"] = node["default"]
+        schema = {"type": "enum", "name": node["name"], "symbols": node["symbols"]}
         return AvroType(schema, pa.string(), pa.string(), 1)
 
     def _fixed(self, node: Any, path: tuple[str, ...]) -> AvroType:
-        schema = {**_name_of(node), "type": "fixed", "size": node["size"]}
+        schema = {"type": "fixed", "name": node["name"], "size": node["size"]}
         arrow_type = pa.binary()
         if node.get("logicalType") == "decimal":
             arrow_type = self._decimal(node, schema, path)
@@ -247,7 +245,7 @@ class _Rewriter:
             return AvroType(schema, arrow_type, arrow_type, 1)
         arrow_type, min_bytes = PRIMITIVES[kind]
         built, final = LOGICAL_TYPES.get((kind, logical), (arrow_type, arrow_type))
-        is_kept = self.has_logical_types and (kind, logical) in LOGICAL_TYPES
+        is_kept = (kind, logical) in LOGICAL_TYPES
         return AvroType(
             {"type": kind, "logicalType": logical} if is_kept else kind, built, final, min_bytes
         )
@@ -265,16 +263,17 @@ class _Rewriter:
         return pa.decimal128(precision, scale)
 
     def _union(self, node: list[Any], path: tuple[str, ...]) -> AvroType:
-        kinds = [_kind(branch) for branch in node]
-        branches = [kind for kind in kinds if kind != "null"]
-        widened = _WIDENED_UNIONS.get(frozenset(branches)) if len(branches) == 2 else None
-        if widened is not None and all(_is_plain(branch) for branch in node):
+        kinds = [branch_name(branch) for branch in node]
+        if len(set(kinds)) < len(kinds):
+            raise SchemaError(f"avro: {_shown(path)}: a union has the same type twice")
+        widened = widened_union(node)
+        if widened is not None:
             arrow_type = PRIMITIVES[widened][0]
             return AvroType(kinds, arrow_type, arrow_type, 1)
         types = [
             self.rewrite(branch, (*path, kind)) for branch, kind in zip(node, kinds, strict=True)
         ]
-        if len(branches) < 2:
+        if not is_true_union(node):
             built, final = next(
                 ((each.built, each.final) for each in types if each.schema != "null"),
                 (pa.null(), pa.null()),
@@ -288,56 +287,12 @@ class _Rewriter:
                 schemas.append("null")
                 continue
             member = f"member{len(members)}"
-            schemas.append(self._branch(kind, each, member, path))
+            name = re.sub(r"\W", "_", "_".join(("klog", *path, kind)))
+            fields = [{"name": member, "type": each.schema}]
+            schemas.append({"type": "record", "name": name, "fields": fields})
             members.append(pa.field(member, each.built))
             finals.append(pa.field(member, each.final))
         return AvroType(schemas, pa.struct(members), pa.struct(finals), 1)
-
-    def _branch(self, kind: str, avro_type: AvroType, member: str, path: tuple[str, ...]) -> Any:
-        """Return the record that stands for a branch; it has the name of its type and its place."""
-
-        def name(of: str) -> str:
-            return re.sub(r"\W", "_", "_".join(("klog", *path, of)))
-
-        branch = {"name": member, "type": avro_type.schema}
-        record = {"type": "record", "name": name(kind), "fields": [branch]}
-        if self.is_writer:
-            branch["name"] = "branch"
-        else:
-            branch["aliases"] = ["branch"]
-            record["aliases"] = [name(other) for other in _PROMOTED_FROM.get(kind, ())]
-        return record
-
-    def _default(self, node: Any, default: Any) -> Any:
-        """Return a default of the rewritten type; a union's has the type of its first branch."""
-        if isinstance(node, str) and node in self.named:
-            node = self.named[node]
-        if isinstance(node, list):
-            kinds = {_kind(branch) for branch in node} - {"null"}
-            value = self._default(node[0], default)
-            is_struct = len(kinds) > 1 and frozenset(kinds) not in _WIDENED_UNIONS
-            return {"member0": value} if is_struct and _kind(node[0]) != "null" else value
-        if isinstance(node, dict) and node["type"] == "record" and isinstance(default, dict):
-            types = {each["name"]: each["type"] for each in node["fields"]}
-            return {name: self._default(types[name], value) for name, value in default.items()}
-        return default
-
-
-def _name_of(node: Any) -> dict[str, Any]:
-    aliases = {"aliases": node["aliases"]} if node.get("aliases") else {}
-    return {"name": node["name"], **aliases}
-
-
-def _kind(node: Any) -> str:
-    if isinstance(node, str):
-        return node
-    if isinstance(node, list):
-        raise SchemaError("avro: a union directly in a union")
-    return str(node.get("name") or node["type"])
-
-
-def _is_plain(node: Any) -> bool:
-    return isinstance(node, str) or "logicalType" not in node
 
 
 def _shown(path: tuple[str, ...]) -> str:

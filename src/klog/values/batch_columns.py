@@ -17,6 +17,10 @@ from klog.values.json_inference import inferred_type
 
 ON_ERROR = ("fail", "null")
 SAMPLE_ROWS = 1000
+_BYTES = (
+    pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string, pa.types.is_large_string,
+    pa.types.is_binary_view, pa.types.is_string_view, pa.types.is_fixed_size_binary,
+)  # fmt: skip
 PLACE_COLUMNS = ("topic", "partition", "offset")
 
 
@@ -94,6 +98,8 @@ def decode_batches(
         SchemaError: A schema is not one, or has no type in Arrow.
     """
     check_on_error(on_error)
+    for column in columns:
+        _check_column(batches.schema, column.side, on_error)
     source: Iterable[pa.RecordBatch] = batches
     needs_sample = [column for column in columns if is_schema_inferred(column)]
     if needs_sample:
@@ -107,6 +113,19 @@ def decode_batches(
     decoder = BatchDecoder(tuple((each, make_decoder(each)) for each in columns), on_error)
     decoded = (decoder.decode(batch) for batch in source)
     return pa.RecordBatchReader.from_batches(decoder.schema(batches.schema), decoded)
+
+
+def _check_column(schema: pa.Schema, name: str, on_error: str) -> None:
+    if schema.get_field_index(name) < 0:
+        raise OptionError(
+            f"{name}: there is no such column, or there are two. "
+            f"There are {', '.join(schema.names)}"
+        )
+    arrow_type = schema.field(name).type
+    if not any(is_bytes(arrow_type) for is_bytes in _BYTES):
+        raise OptionError(f"{name}: only bytes can be decoded, and the column is {arrow_type}")
+    if on_error == "null" and f"{name}_error" in schema.names:
+        raise OptionError(f"{name}_error: the batches have such a column. Rename it")
 
 
 def is_schema_inferred(column: ColumnFormat) -> bool:

@@ -6,9 +6,9 @@ has a reason; a null row is null and has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -104,30 +104,3 @@ def printable(reason: object) -> str:
     if len(text) > MAX_REASON_CHARACTERS:
         text = text[: MAX_REASON_CHARACTERS - 3] + "..."
     return text
-
-
-def arrays_of_rows(
-    rows: Sequence[Any], reasons: dict[int, str], to_array: Callable[[Sequence[Any]], pa.Array]
-) -> DecodedColumn:
-    """Convert Python values to an array in one call, row by row only if that fails.
-
-    Args:
-        rows: The values; None for a row with a reason.
-        reasons: The reasons so far, by row. Rows that cannot be converted are added.
-        to_array: The conversion, which raises one of `CONVERSION_ERRORS`.
-    """
-    try:
-        values = to_array(rows)
-    except CONVERSION_ERRORS:
-        chunks = []
-        for row, value in enumerate(rows):
-            try:
-                chunks.append(to_array([value]))
-            except CONVERSION_ERRORS as exc:
-                reasons[row] = printable(exc)
-                chunks.append(to_array([None]))
-        values = pa.concat_arrays(chunks)
-    return DecodedColumn(values, reason_array(len(rows), reasons.items()))
-
-
-CONVERSION_ERRORS = (pa.ArrowException, ArithmeticError, TypeError, ValueError)

@@ -19,18 +19,20 @@ import pyarrow as pa
 from klog.errors import SchemaError
 from klog.values.confluent_framing import read_prefixes
 from klog.values.decoded_column import (
-    CONVERSION_ERRORS,
     DecodedColumn,
-    arrays_of_rows,
     as_binary,
     printable,
 )
 from klog.values.json_misfits import misfit_check
 from klog.values.nested_cast import cast_nested
+from klog.values.row_conversion import CONVERSION_ERRORS, arrays_of_rows, nested_misfits
 
+_SCALARS = (
+    pa.types.is_null, pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating,
+    pa.types.is_decimal128, pa.types.is_string, pa.types.is_large_string,
+)  # fmt: skip
 _MAX_EXPONENT = 38
 """The digits of Arrow's decimal128."""
-_MISFIT = "json: a number with a fraction in an integer field, or no object where one must be"
 
 
 class JsonDecoder:
@@ -45,7 +47,8 @@ class JsonDecoder:
         self._built = _built_type(arrow_type)
         self._has_prefix = has_prefix
         self._has_decimals = _has_decimals(arrow_type)
-        self._is_misfit = misfit_check(arrow_type)
+        self._is_fitted = self._has_decimals
+        self._misfit = misfit_check(arrow_type)
 
     def __reduce__(self) -> Any:
         """Pickle by the arguments."""
@@ -65,18 +68,24 @@ class JsonDecoder:
         rows, reasons = json_rows(
             column, has_prefix=self._has_prefix, has_decimals=self._has_decimals
         )
-        if self._is_misfit is not None:
-            for row, value in enumerate(rows):
-                if self._is_misfit(value):
-                    rows[row], reasons[row] = None, _MISFIT
-        return arrays_of_rows(rows, reasons, self._to_array)
+        for row, value in enumerate(rows):
+            reason = self._misfit(value)
+            if reason is not None:
+                rows[row], reasons[row] = None, printable(f"json: {reason.lstrip('.: ')}")
+        first = self._fitted_to_array if self._is_fitted else self._cast
+        return arrays_of_rows(rows, reasons, first, self._misfits, self._rest_to_array)
 
-    def _to_array(self, rows: Sequence[Any]) -> pa.Array:
-        if not self._has_decimals:
-            try:
-                return self._cast(rows)
-            except CONVERSION_ERRORS:
-                pass  # Maybe a field of type string that has another value.
+    def _misfits(self, rows: Sequence[Any]) -> dict[int, str]:
+        return nested_misfits(rows, self._built, self._type, "json: ", _fitted)
+
+    def _rest_to_array(self, rows: Sequence[Any]) -> pa.Array:
+        try:
+            return self._cast(rows)
+        except CONVERSION_ERRORS:
+            self._is_fitted = True  # A field of type string has other values, and may have more.
+            return self._fitted_to_array(rows)
+
+    def _fitted_to_array(self, rows: Sequence[Any]) -> pa.Array:
         return self._cast([_fitted(row, self._built) for row in rows])
 
     def _cast(self, rows: Sequence[Any]) -> pa.Array:
@@ -141,8 +150,6 @@ def _built_type(arrow_type: pa.DataType) -> pa.DataType:
     """Return the type that Arrow makes of JSON values; dates and times are texts first."""
     if pa.types.is_timestamp(arrow_type) or pa.types.is_date(arrow_type):
         return pa.string()
-    if pa.types.is_binary(arrow_type) or pa.types.is_large_binary(arrow_type):
-        raise SchemaError("json: binary has no values in JSON here. Use string")
     if pa.types.is_struct(arrow_type):
         return pa.struct([(field.name, _built_type(field.type)) for field in arrow_type])
     if pa.types.is_map(arrow_type):
@@ -151,6 +158,8 @@ def _built_type(arrow_type: pa.DataType) -> pa.DataType:
         return pa.map_(pa.string(), _built_type(arrow_type.item_type))
     if pa.types.is_list(arrow_type):
         return pa.list_(_built_type(arrow_type.value_type))
+    if not any(is_type(arrow_type) for is_type in _SCALARS):
+        raise SchemaError(f"json: {arrow_type} is not a type of JSON here. Use string, list or map")
     return arrow_type
 
 
@@ -170,8 +179,9 @@ def _fitted(value: Any, arrow_type: pa.DataType) -> Any:
             return {name: _fitted(each, arrow_type.item_type) for name, each in value.items()}
     if isinstance(value, list) and pa.types.is_list(arrow_type):
         return [_fitted(each, arrow_type.value_type) for each in value]
-    if pa.types.is_string(arrow_type) and not isinstance(value, str):
+    is_text = pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type)
+    if is_text and not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=float)
     if pa.types.is_floating(arrow_type) and isinstance(value, int | Decimal):
-        return value if isinstance(value, bool) else float(value)
+        return float(value)
     return value

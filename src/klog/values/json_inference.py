@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from klog.errors import SchemaError
+from klog.values.type_limits import MAX_DEPTH
 
 MAX_FIELDS = 2000
 _MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
@@ -29,7 +30,10 @@ def inferred_type(values: Iterable[Any]) -> pa.DataType:
     """
     merged = pa.null()
     for value in values:
-        merged = _merge(merged, _type_of(value))
+        try:
+            merged = _merge(merged, _type_of(value, 0))
+        except (RecursionError, UnicodeEncodeError):
+            continue  # Too deep, or a name that is not text: no column can have the value.
         if _count_fields(merged) > MAX_FIELDS:
             raise SchemaError(
                 f"json: the sample has more than {MAX_FIELDS} fields. Names may be data: give a "
@@ -41,7 +45,9 @@ def inferred_type(values: Iterable[Any]) -> pa.DataType:
     return known
 
 
-def _type_of(value: Any) -> pa.DataType:
+def _type_of(value: Any, depth: int) -> pa.DataType:
+    if depth > MAX_DEPTH:
+        raise RecursionError
     if value is None:
         return pa.null()
     if isinstance(value, bool):
@@ -55,9 +61,9 @@ def _type_of(value: Any) -> pa.DataType:
     if isinstance(value, list):
         items = pa.null()
         for each in value:
-            items = _merge(items, _type_of(each))
+            items = _merge(items, _type_of(each, depth + 1))
         return pa.list_(items)
-    return pa.struct([(name, _type_of(value[name])) for name in sorted(value)])
+    return pa.struct([(name, _type_of(value[name], depth + 1)) for name in sorted(value)])
 
 
 def _merge(left: pa.DataType, right: pa.DataType) -> pa.DataType:

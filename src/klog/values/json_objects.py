@@ -21,11 +21,18 @@ from klog.values.column_format import ColumnFormat, make_decoder
 from klog.values.confluent_framing import FramedRows, read_message_indexes, read_prefixes
 from klog.values.decoded_column import Decoder, printable
 from klog.values.json_decoder import json_rows
-from klog.values.python_values import python_values, with_dicts
+from klog.values.python_values import python_values, with_dicts, with_shortest_floats
 from klog.values.registry_settings import Registry
 
 Writer: TypeAlias = tuple[int, tuple[int, ...]]
 """A schema id, and the message indexes of Protobuf."""
+_SPACES = str.maketrans("\r\n\t", "   ")
+
+
+class JsonText(str):
+    """A JSON value as its producer wrote it: Python's numbers would lose digits."""
+
+    __slots__ = ()
 
 
 class ObjectDecoder:
@@ -34,7 +41,7 @@ class ObjectDecoder:
     def __init__(self, column: ColumnFormat) -> None:
         """Take the format. With a registry, no schema is needed."""
         self._column = column
-        self._decoders: dict[Any, Decoder | str] = {}
+        self._decoders: dict[Writer, Decoder] = {}
         self._decoder: Decoder | None = None
         if column.name != "json" and not self._is_by_writer:
             self._decoder = make_decoder(column)
@@ -53,7 +60,7 @@ class ObjectDecoder:
             RegistryError: The registry does not answer.
         """
         if self._column.name == "json":
-            return json_rows(rows, has_prefix=self._column.registry is not None)
+            return _json_texts(rows, has_prefix=self._column.registry is not None)
         if self._decoder is not None:
             return _objects(self._decoder, rows)
         framed = read_prefixes(rows)
@@ -98,7 +105,7 @@ class ObjectDecoder:
             try:
                 self._decoders[writer] = _decoder_of(self._column.name, registry, *writer)
             except (SchemaError, SchemaNotFoundError) as exc:
-                self._decoders[writer] = str(exc)
+                return str(exc)  # Not kept: the registry may have it later.
         return self._decoders[writer]
 
 
@@ -127,12 +134,29 @@ def json_value(value: Any) -> Any:
     return value
 
 
+def _json_texts(rows: pa.Array, *, has_prefix: bool) -> tuple[list[Any], dict[int, str]]:
+    """Return the texts of rows on one line, and the reasons of those that are not JSON."""
+    _, reasons = json_rows(rows, has_prefix=has_prefix)
+    data = read_prefixes(rows).values if has_prefix else rows.to_pylist()
+    texts = [
+        None if value is None or row in reasons else JsonText(_on_one_line(value.decode()))
+        for row, value in enumerate(data)
+    ]
+    return texts, reasons
+
+
+def _on_one_line(text: str) -> str:
+    """Return JSON with spaces for its line breaks, which are only between values."""
+    return text.strip().translate(_SPACES)
+
+
 def _objects(decoder: Decoder, rows: pa.Array) -> tuple[list[Any], dict[int, str]]:
     result = decoder.decode_array(rows)
+    array = with_shortest_floats(result.values)
     try:
-        values = python_values(result.values)
+        values = python_values(array)
     except (ArithmeticError, KeyError, ValueError):
-        values = [_object(each) for each in result.values]
+        values = [_object(each) for each in array]
     reasons = enumerate(result.reasons.to_pylist())
     return list(map(json_value, values)), {row: text for row, text in reasons if text is not None}
 

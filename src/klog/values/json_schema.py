@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from klog.errors import SchemaError
+from klog.values.type_limits import check_type_size
 
 _SCALARS = {
     "string": pa.string(),
@@ -44,7 +45,14 @@ def json_schema_type(text: str) -> pa.DataType:
         root = json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise SchemaError(f"json: the schema is not JSON: {exc}") from exc
-    return _type_of(root, root, "$", ())
+    try:
+        result = _type_of(root, root, "$", ())
+    except RecursionError:
+        raise SchemaError("json: the schema is nested too deeply") from None
+    except (AttributeError, TypeError, UnicodeEncodeError) as exc:
+        raise SchemaError(f"json: the schema is not a JSON Schema: {exc}. {_INSTEAD}") from exc
+    check_type_size(result, "json")
+    return result
 
 
 def _type_of(root: Any, node: Any, path: str, references: tuple[str, ...]) -> pa.DataType:
@@ -57,7 +65,7 @@ def _type_of(root: Any, node: Any, path: str, references: tuple[str, ...]) -> pa
         return _type_of(root, _resolved(root, reference, path), path, (*references, reference))
     for word in ("oneOf", "anyOf", "allOf"):
         if word in node and "properties" not in node:
-            branches = [each for each in node[word] if each != {"type": "null"}]
+            branches = [each for each in node[word] if not _is_null(each)]
             if len(branches) == 1:
                 return _type_of(root, branches[0], path, references)
             raise SchemaError(f"json: {path}: {word} of several types. {_INSTEAD}")
@@ -72,6 +80,11 @@ def _type_of(root: Any, node: Any, path: str, references: tuple[str, ...]) -> pa
     return _object(root, node, path, references)
 
 
+def _is_null(node: Any) -> bool:
+    """Return whether a branch is null. Confluent's serializer of Java gives it a title."""
+    return isinstance(node, dict) and node.get("type") in ("null", ["null"])
+
+
 def _object(root: Any, node: Any, path: str, references: tuple[str, ...]) -> pa.DataType:
     properties = node.get("properties")
     if properties:
@@ -79,7 +92,9 @@ def _object(root: Any, node: Any, path: str, references: tuple[str, ...]) -> pa.
             (name, _type_of(root, each, f"{path}.{name}", references))
             for name, each in properties.items()
         ]
-        return pa.struct(members)
+        arrow_type = pa.struct(members)
+        check_type_size(arrow_type, "json")
+        return arrow_type
     values = _type_of(root, node.get("additionalProperties"), f"{path}.*", references)
     return pa.map_(pa.string(), values)
 

@@ -24,10 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from klog.errors import SchemaError
+from klog.values.checked_cast import checked_cast
 from klog.values.decoded_column import (
     DecodedColumn,
     as_binary,
-    printable,
     reason_array,
     spread,
     without_errors,
@@ -86,10 +86,7 @@ class KafkaSerde:
         """
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
-        try:
-            values = column.cast(self.arrow_type)
-        except pa.ArrowException as exc:
-            raise SchemaError(f"{self.name}: cannot encode {column.type}: {exc}") from exc
+        values = checked_cast(column, self.arrow_type, f"{self.name}: ")
         if self.name == "uuid":
             values = pc.utf8_lower(values)
             if not _all(pc.match_substring_regex(values, _UUID)):
@@ -156,8 +153,6 @@ def _decode_uuids(text: DecodedColumn) -> DecodedColumn:
     values = pc.if_else(is_uuid, pc.utf8_lower(text.values), pa.scalar(None, pa.string()))
     if _all(is_uuid):
         return DecodedColumn(values, text.reasons)
-    reasons = text.reasons.to_pylist()
-    for row, matches in enumerate(is_uuid.to_pylist()):
-        if matches is False:
-            reasons[row] = printable(f"uuid: not a UUID: {text.values[row].as_py()[:40]!r}")
-    return DecodedColumn(values, pa.array(reasons, pa.string()))
+    reason = pa.scalar("uuid: not a UUID of 36 characters")
+    is_bad = pc.fill_null(pc.invert(is_uuid), False)
+    return DecodedColumn(values, pc.if_else(is_bad, reason, text.reasons))

@@ -31,6 +31,7 @@ import pyarrow as pa
 
 from klog.errors import SchemaError
 from klog.values.optional_libraries import import_library
+from klog.values.type_limits import check_type_size
 
 Values: TypeAlias = Sequence[Any]
 _UINT64 = pa.decimal128(20, 0)
@@ -99,7 +100,9 @@ def message_column(descriptor: Any, path: tuple[str, ...] = ()) -> Column:
             members.append((field.name, _values_of(field), column))
     if not members:
         raise SchemaError(f"protobuf: {name} has no fields")
-    return _struct(members)
+    column = _struct(members)
+    check_type_size(column.arrow_type, "protobuf")
+    return column
 
 
 def is_repeated(field: Any) -> bool:

@@ -14,11 +14,15 @@ import pyarrow as pa
 
 from klog.errors import SchemaError, SchemaNotFoundError
 from klog.values.confluent_framing import read_message_indexes, read_prefixes
-from klog.values.decoded_column import DecodedColumn, arrays_of_rows, as_binary, printable
+from klog.values.decoded_column import DecodedColumn, as_binary, printable
 from klog.values.optional_libraries import import_library
 from klog.values.protobuf_columns import message_column
 from klog.values.protobuf_schema import ProtobufSchema, registered_protobuf_schema
 from klog.values.registry_settings import Registry
+from klog.values.row_conversion import arrays_of_rows, halved_misfits
+
+_OUT_OF_RANGE = "protobuf: a Timestamp or a Duration is beyond 64 bits of microseconds"
+"""Of all types of fields, only these two have other limits than Arrow's."""
 
 
 class ProtobufDecoder:
@@ -61,21 +65,22 @@ class ProtobufDecoder:
             values = as_binary(column).to_pylist()
         else:
             values = self._without_prefixes(self._registry, column, reasons)
-        return arrays_of_rows(self._messages(values, reasons), reasons, self._column.build)
+        return arrays_of_rows(
+            self._messages(values, reasons), reasons, self._column.build, self._misfits
+        )
+
+    def _misfits(self, messages: Sequence[Any]) -> dict[int, str]:
+        return halved_misfits(messages, self._column.build, _OUT_OF_RANGE)
 
     def _messages(self, values: Sequence[bytes | None], reasons: dict[int, str]) -> list[Any]:
-        parse = self._parse
-        try:
-            return [None if value is None else parse(value) for value in values]
-        except self._errors:
-            messages = []
-            for row, value in enumerate(values):
-                try:
-                    messages.append(None if value is None else parse(value))
-                except self._errors as exc:
-                    messages.append(None)
-                    reasons[row] = printable(f"protobuf: {exc}")
-            return messages
+        messages: list[Any] = []
+        for row, value in enumerate(values):
+            try:
+                messages.append(None if value is None else self._parse(value))
+            except self._errors as exc:
+                messages.append(None)
+                reasons[row] = printable(f"protobuf: {exc}")
+        return messages
 
     def _without_prefixes(
         self, registry: Registry, column: pa.Array, reasons: dict[int, str]

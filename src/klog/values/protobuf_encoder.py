@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from klog.errors import SchemaError
-from klog.values.decoded_column import printable
 from klog.values.optional_libraries import import_library
 from klog.values.protobuf_columns import (
     DURATION,
@@ -18,11 +18,15 @@ from klog.values.protobuf_columns import (
     WRAPPERS,
     is_map,
     is_repeated,
+    type_name,
 )
 from klog.values.protobuf_schema import ProtobufSchema
 from klog.values.python_values import python_values
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_MAX_FLOAT = 3.4028235677973366e38
+"""From here on, a double is infinity in 32 bits."""
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
@@ -33,6 +37,7 @@ class ProtobufEncoder:
         """Take the schema, the full name of the message, and what is written before each value."""
         self._arguments = schema, message, prefix
         self._prefix = prefix
+        self._error = import_library("google.protobuf.message").EncodeError
         factory = import_library("google.protobuf.message_factory")
         self._message = factory.GetMessageClass(schema.descriptor(message))
 
@@ -58,12 +63,8 @@ class ProtobufEncoder:
             try:
                 _fill(message, row)
                 encoded.append(self._prefix + message.SerializeToString(deterministic=True))
-            except SchemaError:
-                raise
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as exc:
-                raise SchemaError(
-                    f"protobuf: a value does not fit the schema: {printable(exc)}"
-                ) from exc
+            except self._error as exc:  # It names the required fields that are missing.
+                raise SchemaError(f"protobuf: {exc}") from exc
         return pa.array(encoded, pa.binary())
 
 
@@ -87,7 +88,14 @@ def _fill(message: Any, value: Any) -> None:
             if field is None:
                 raise SchemaError(f"protobuf: {name} has no field {field_name}. Leave it out")
             if each is not None:
-                _set(message, field, each)
+                try:
+                    _set(message, field, each)
+                except _MISFITS as exc:  # Its message has the value.
+                    kind = field.message_type or field.enum_type
+                    type_text = type_name(field).lower() if kind is None else kind.full_name
+                    raise SchemaError(
+                        f"protobuf: {field.full_name}: a value does not fit {type_text}"
+                    ) from exc
 
 
 def _set(message: Any, field: Any, value: Any) -> None:
@@ -121,6 +129,9 @@ def _scalar(field: Any, value: Any) -> Any:
         return int(value) if known is None else known.number
     if field.cpp_type in (field.CPPTYPE_UINT64, field.CPPTYPE_INT64) and value == int(value):
         return int(value)
+    is_lost = field.cpp_type == field.CPPTYPE_FLOAT and _MAX_FLOAT < abs(value) < math.inf
+    if is_lost:
+        raise OverflowError
     return value
 
 

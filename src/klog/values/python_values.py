@@ -1,10 +1,16 @@
-"""Arrays as Python values in which a map is a dict; pyarrow itself can do so only from 20 on."""
+"""Arrays as Python values for people and encoders.
+
+A map is a dict, which pyarrow itself can return only from 20 on. A float is the shortest number
+that is the same one in 32 bits, for those who read it.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pyarrow as pa
+
+from klog.values.nested_cast import cast_nested
 
 
 def python_values(array: pa.Array) -> list[Any]:
@@ -31,6 +37,31 @@ def with_dicts(value: Any, arrow_type: pa.DataType) -> Any:
     if pa.types.is_struct(arrow_type):
         return {field.name: with_dicts(value[field.name], field.type) for field in arrow_type}
     return [with_dicts(each, arrow_type.value_type) for each in value]
+
+
+def with_shortest_floats(array: pa.Array) -> pa.Array:
+    """Return an array whose floats of 32 bits are the doubles with their shortest texts.
+
+    Args:
+        array: The array, not a slice of one.
+    """
+    texts = _with_floats(array.type, pa.string())
+    if texts == array.type:
+        return array
+    return cast_nested(cast_nested(array, texts), _with_floats(array.type, pa.float64()))
+
+
+def _with_floats(arrow_type: pa.DataType, new_type: pa.DataType) -> pa.DataType:
+    """Return a type with another one in the place of float32."""
+    if pa.types.is_float32(arrow_type):
+        return new_type
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([(each.name, _with_floats(each.type, new_type)) for each in arrow_type])
+    if pa.types.is_map(arrow_type):
+        return pa.map_(arrow_type.key_type, _with_floats(arrow_type.item_type, new_type))
+    if pa.types.is_list(arrow_type):
+        return pa.list_(_with_floats(arrow_type.value_type, new_type))
+    return arrow_type
 
 
 def _has_map(arrow_type: pa.DataType) -> bool:

@@ -1,15 +1,7 @@
-"""The schemas of a registry, each asked once in a process.
-
-What an id means never changes, so it is kept. A failure is kept for a short time: a stream with
-many batches waits for one time-out, not for one in each batch.
-"""
+"""The schemas of a registry, by id and by subject, with the schemas that they refer to."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -17,10 +9,9 @@ from urllib.parse import quote
 from klog.errors import RegistryError, SchemaError, SchemaNotFoundError
 from klog.values.registry_requests import request_json
 from klog.values.registry_settings import Registry
+from klog.values.schema_cache import SchemaCache, SchemaNotAskedError
 
-MAX_KEPT = 10_000
 MAX_REFERENCES = 200
-FAILURE_SECONDS = 30.0
 
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
 """The types of schemas; a registry leaves out AVRO."""
@@ -45,49 +36,6 @@ class RegisteredSchema:
     references: tuple[Reference, ...] = ()
 
 
-class SchemaCache:
-    """Answers of registries. Safe for threads; one request at a time."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin empty."""
-        self._clock = clock
-        self._lock = threading.RLock()
-        self._answers: OrderedDict[tuple[Registry, str], Any] = OrderedDict()
-        self._failures: OrderedDict[tuple[Registry, str], tuple[float, RegistryError]]
-        self._failures = OrderedDict()
-
-    def get(self, registry: Registry, path: str) -> Any:
-        """Return the answer to a GET that always has the same answer.
-
-        Args:
-            registry: The registry.
-            path: The path.
-
-        Raises:
-            RegistryError: There is no answer; the same for the next `FAILURE_SECONDS`.
-        """
-        key = registry, path
-        with self._lock:
-            if key in self._answers:
-                return self._answers[key]
-            failed_at, error = self._failures.get(key, (0.0, None))
-            if error is not None and self._clock() - failed_at < FAILURE_SECONDS:
-                raise type(error)(*error.args)
-            try:
-                answer = request_json(registry, path)
-            except RegistryError as exc:
-                self._keep(self._failures, key, (self._clock(), exc))
-                raise
-            self._keep(self._answers, key, answer)
-            return answer
-
-    @staticmethod
-    def _keep(entries: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-        entries[key] = value
-        if len(entries) > MAX_KEPT:
-            entries.popitem(last=False)
-
-
 _CACHE = SchemaCache()
 
 
@@ -110,6 +58,8 @@ def schema_by_id(
     """
     try:
         return _schema(cache.get(registry, f"/schemas/ids/{schema_id}"), schema_id)
+    except SchemaNotAskedError:
+        raise
     except SchemaNotFoundError as exc:
         raise SchemaNotFoundError(
             f"schema id {schema_id} is not in the registry {registry.url}. Restore the schema "
@@ -199,7 +149,8 @@ def referenced_schemas(
                 raise RegistryError(f"schema {schema.schema_id}: more than {MAX_REFERENCES} others")
             visiting.add(reference.name)
             subject = quote(reference.subject, safe="")
-            path = f"/subjects/{subject}/versions/{reference.version}"
+            # A subject that was deleted after its use is still there for those that use it.
+            path = f"/subjects/{subject}/versions/{reference.version}?deleted=true"
             referenced = _schema(cache.get(registry, path))
             add(referenced)
             schemas[reference.name] = referenced

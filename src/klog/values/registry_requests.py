@@ -1,7 +1,8 @@
-"""Requests to a schema registry: time-outs, retries, several URLs, answers of a bounded size.
+"""Requests to a schema registry: deadlines, retries, several URLs, answers of a bounded size.
 
 A request that gets no answer, or 429 or 5xx, is repeated with each URL in turn, with growing
-pauses. Redirects are not followed, because the credentials would go with them.
+pauses. Redirects are not followed, because the credentials would go with them. Only Confluent's own
+codes say that a schema does not exist; any other 404 is one of a server that is not a registry.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from klog.errors import RegistryError, SchemaNotFoundError
 from klog.values.optional_libraries import import_library
+from klog.values.registry_client import Deadline, registry_client
 from klog.values.registry_settings import Registry
 
 MAX_RESPONSE_BYTES = 16 << 20
@@ -20,6 +22,8 @@ FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 2.0
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _IS_TEMPORARY = frozenset({429, 500, 502, 503, 504})
+_IS_NOT_FOUND = frozenset({40401, 40402, 40403})
+"""Confluent's codes for a subject, a version and a schema that does not exist."""
 
 
 class _TemporaryError(Exception):
@@ -42,7 +46,7 @@ def request_json(
         sleep: Waits for some seconds.
 
     Raises:
-        SchemaNotFoundError: The registry says 404.
+        SchemaNotFoundError: The registry says that the subject or schema does not exist.
         RegistryError: It refused the request, or did not answer.
     """
     pause = FIRST_PAUSE_SECONDS
@@ -51,9 +55,9 @@ def request_json(
         if attempt:
             sleep(pause)
             pause = min(2 * pause, MAX_PAUSE_SECONDS)
-        for url in registry.urls:
+        for url, login in zip(registry.urls, registry.logins, strict=True):
             try:
-                return _request(registry, url, path, body)
+                return _request(registry, url, login, path, body)
             except _TemporaryError as exc:
                 reason = f"{url}: {exc}"
     raise RegistryError(
@@ -62,50 +66,51 @@ def request_json(
     )
 
 
-def _request(registry: Registry, url: str, path: str, body: dict[str, Any] | None) -> Any:
+def _request(
+    registry: Registry,
+    url: str,
+    login: tuple[str, str] | None,
+    path: str,
+    body: dict[str, Any] | None,
+) -> Any:
     httpx = import_library("httpx")
-    headers = {"Accept": f"{MEDIA_TYPE}, application/json"}
+    headers = {"Accept": f"{MEDIA_TYPE}, application/json", "Accept-Encoding": "identity"}
     content = None
     if body is not None:
         headers["Content-Type"] = MEDIA_TYPE
         content = json.dumps(body)
     if registry.token is not None:
         headers["Authorization"] = f"Bearer {registry.token}"
-    auth = None if registry.user is None else (registry.user, registry.password)
-    try:
-        with (
-            httpx.Client(
-                auth=auth, verify=_certificates(registry), timeout=registry.timeout_seconds
-            ) as client,
-            client.stream(
-                "GET" if body is None else "POST", url + path, headers=headers, content=content
-            ) as response,
-        ):
-            return _answer(url, path, response.status_code, _bounded_body(url, response))
-    except httpx.TimeoutException as exc:
-        reason = f"no answer in {registry.timeout_seconds:g} s ({type(exc).__name__})"
-        raise _TemporaryError(reason) from None
-    except httpx.TransportError as exc:
-        raise _TemporaryError(f"{type(exc).__name__}: {exc}") from None
-    except (httpx.HTTPError, httpx.InvalidURL) as exc:
-        raise RegistryError(f"schema registry {url}: {type(exc).__name__}: {exc}") from None
-
-
-def _certificates(registry: Registry) -> Any:
-    """Return what httpx verifies the server with."""
-    if registry.ca_file is None:
-        return True
-    import ssl
-
-    try:
-        return ssl.create_default_context(cafile=registry.ca_file)
-    except OSError as exc:
-        raise RegistryError(f"ca_file: cannot read {registry.ca_file}: {exc}") from exc
+    client = registry_client(registry)
+    with Deadline(registry.timeout_seconds) as deadline:
+        try:
+            with client.stream(
+                "GET" if body is None else "POST",
+                url + path,
+                headers=headers,
+                content=content,
+                auth=login,
+                extensions={"trace": deadline.trace},
+            ) as response:
+                answer = response.status_code, _bounded_body(url, response)
+        except httpx.TransportError as exc:
+            if deadline.is_over or isinstance(exc, httpx.TimeoutException):
+                reason = f"no answer in {registry.timeout_seconds:g} s ({type(exc).__name__})"
+            else:
+                reason = f"{type(exc).__name__}: {exc}"
+            raise _TemporaryError(reason) from None
+        except (httpx.HTTPError, httpx.InvalidURL) as exc:
+            raise RegistryError(f"schema registry {url}: {type(exc).__name__}: {exc}") from None
+        if deadline.is_over:  # The end of the connection may be taken for that of the answer.
+            raise _TemporaryError(f"no whole answer in {registry.timeout_seconds:g} s")
+    return _answer(url, path, *answer)
 
 
 def _bounded_body(url: str, response: Any) -> bytes:
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise RegistryError(f"schema registry {url}: its answer is compressed, which was refused")
     body = bytearray()
-    for chunk in response.iter_bytes():
+    for chunk in response.iter_raw():
         body += chunk
         if len(body) > MAX_RESPONSE_BYTES:
             raise RegistryError(
@@ -119,8 +124,13 @@ def _answer(url: str, path: str, status: int, body: bytes) -> Any:
     if status in _IS_TEMPORARY:
         raise _TemporaryError(f"HTTP {status} {_message(body)}".rstrip())
     if status == 404:
-        raise SchemaNotFoundError(
-            f"schema registry {url}: {path} does not exist {_message(body)}".rstrip()
+        if _error_code(body) in _IS_NOT_FOUND:
+            raise SchemaNotFoundError(
+                f"schema registry {url}: {path} does not exist {_message(body)}".rstrip()
+            )
+        raise RegistryError(
+            f"schema registry {url}: HTTP 404 for {path} {_message(body)}".rstrip()
+            + ". Check the path of the URL: it is not that of a schema registry"
         )
     if status in (401, 403):
         raise RegistryError(
@@ -140,10 +150,16 @@ def _answer(url: str, path: str, status: int, body: bytes) -> Any:
         ) from None
 
 
+def _error_code(body: bytes) -> int | None:
+    try:
+        return int(json.loads(body)["error_code"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
 def _message(body: bytes) -> str:
     """Return what the registry says about an error, in brackets."""
-    try:
-        answer = json.loads(body)
-        return f"({int(answer['error_code'])}: {str(answer['message'])[:300]})"
-    except (ValueError, TypeError, KeyError, RecursionError):
+    code = _error_code(body)
+    if code is None:
         return ""
+    return f"({code}: {str(json.loads(body).get('message', ''))[:300]})"

@@ -1,7 +1,7 @@
 """Which schema registry to ask, and as whom: `klog.values.Registry`.
 
 The rule: no credential is in what a person sees, which are `repr`, errors, logs and plans. A user
-and a password in the URL are taken out of it.
+and a password in a URL are taken out of it, and are sent to that URL alone.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ class Registry:
         password: Its password.
         token: A bearer token instead.
         ca_file: A PEM file with the certificates that sign the server's; by default the system's.
-        timeout_seconds: How long to wait for a connection, and for each part of an answer.
+        timeout_seconds: How long a request may take, from the connection to the whole answer.
         retries: How often a request is repeated that got no answer, or an answer 429 or 5xx.
+        logins: The user and password of each URL.
     """
 
     url: str
@@ -39,25 +40,28 @@ class Registry:
     ca_file: str | None = None
     timeout_seconds: float = TIMEOUT_SECONDS
     retries: int = RETRIES
+    logins: tuple[tuple[str, str] | None, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the values. Raises `OptionError`."""
         if not isinstance(self.url, str):
             raise OptionError("registry: must be a URL, such as http://localhost:8081")
-        given_urls = filter(None, map(str.strip, self.url.split(",")))
-        urls = [self._without_user(url) for url in given_urls]
+        urls = [_without_user(url) for url in filter(None, map(str.strip, self.url.split(",")))]
         if not urls:
             raise OptionError("registry: must be a URL, such as http://localhost:8081")
-        object.__setattr__(self, "url", ",".join(urls))
+        object.__setattr__(self, "url", ",".join(url for url, _ in urls))
         if self.token is not None:
             object.__setattr__(self, "token", self.token.strip())
             if not (self.token.isascii() and self.token.isprintable() and self.token):
                 # The error has none of it.
                 raise OptionError("registry: the token must be printable ASCII. Check its source")
-        if self.token is not None and (self.user is not None or self.password is not None):
-            raise OptionError("registry: set a token, or a user and a password, not both")
         if (self.user is None) != (self.password is None):
             raise OptionError("registry: set both user and password, or neither of them")
+        login = None if self.user is None else (self.user, self.password or "")
+        logins = tuple(login or of_url for _, of_url in urls)
+        object.__setattr__(self, "logins", logins)
+        if self.token is not None and any(logins):
+            raise OptionError("registry: set a token, or a user and a password, not both")
         if not 0 < self.timeout_seconds <= MAX_TIMEOUT_SECONDS:
             raise OptionError(f"timeout_seconds: must be above 0, at most {MAX_TIMEOUT_SECONDS:g}")
         if not 0 <= self.retries <= MAX_RETRIES:
@@ -95,23 +99,6 @@ class Registry:
             ca_file=values.get("ssl.ca.location") or None,
         )
 
-    def _without_user(self, url: str) -> str:
-        """Return a URL without user and password, which become those of this registry."""
-        try:
-            parts = urlsplit(url)
-            port = f":{parts.port}" if parts.port is not None else ""
-        except ValueError:
-            raise OptionError("registry: its URL is invalid") from None  # It may have a password.
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise OptionError("registry: must be a URL that begins with http:// or https://")
-        if parts.query or parts.fragment:
-            raise OptionError("registry: its URL must not have a query or a fragment")
-        if parts.username is not None:
-            object.__setattr__(self, "user", self.user or unquote(parts.username))
-            object.__setattr__(self, "password", self.password or unquote(parts.password or ""))
-        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        return urlunsplit((parts.scheme, host + port, parts.path.rstrip("/"), "", ""))
-
 
 def as_registry(registry: Registry | str | None) -> Registry | None:
     """Return a registry from its URL.
@@ -122,3 +109,21 @@ def as_registry(registry: Registry | str | None) -> Registry | None:
     if registry is None or isinstance(registry, Registry):
         return registry
     return Registry(registry)
+
+
+def _without_user(url: str) -> tuple[str, tuple[str, str] | None]:
+    """Return a URL without its user and password, and these."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port is not None else ""
+    except ValueError:
+        raise OptionError("registry: its URL is invalid") from None  # It may have a password.
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise OptionError("registry: must be a URL that begins with http:// or https://")
+    if parts.query or parts.fragment:
+        raise OptionError("registry: its URL must not have a query or a fragment")
+    login = None
+    if parts.username is not None:
+        login = unquote(parts.username), unquote(parts.password or "")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return urlunsplit((parts.scheme, host + port, parts.path.rstrip("/"), "", "")), login

@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from klog.errors import OptionError
 from klog.values.column_encoder import json_prefix, make_encoder
 from klog.values.column_format import ColumnFormat
+from klog.values.spark_json import ENCODE_OPTIONS
 from klog.values.spark_schemas import check_column
 
 
@@ -48,7 +49,7 @@ def _encoded(df: DataFrame, column: ColumnFormat) -> Column:
                 f"{column.side}: json encodes a struct, an array or a map, not "
                 f"{value_type.simpleString()}. Put it into a struct"
             )
-        data = F.to_json(value).cast("binary")
+        data = F.to_json(value, ENCODE_OPTIONS).cast("binary")
         id_bytes = json_prefix(column)
         return F.concat(F.lit(id_bytes), data) if id_bytes else data
     if column.name == "string":

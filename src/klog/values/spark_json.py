@@ -10,21 +10,28 @@ Spark's parser reads the first JSON value of a row and ignores what follows it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
-from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from klog.values.confluent_framing import PREFIX_BYTES
 
 CORRUPT = "__klog_corrupt"
+_ROOT = "__klog_root"
 _OPTIONS = {
     "mode": "PERMISSIVE",
     "columnNameOfCorruptRecord": CORRUPT,
     "allowSingleQuotes": "false",
     "allowNonNumericNumbers": "false",
 }
+ENCODE_OPTIONS = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "timeZone": "UTC",
+}
+"""How `to_json` keeps null fields, microseconds, and the instant of a timestamp."""
 NO_PREFIX = "no schema registry's prefix. If the topic has none, leave out the registry"
 
 
@@ -69,7 +76,9 @@ def json_result(value: Column, schema: DataType, *, has_prefix: bool) -> Parsed:
         F.when(text.isNull(), None)
         .when(~framed, NO_PREFIX)
         .when(~is_valid, "json: not UTF-8")
-        .when(F.trim(text) != "null", "json: not JSON, or a field has another type")
+        .when(
+            F.btrim(text, F.lit(" \t\r\n")) != "null", "json: not JSON, or a field has another type"
+        )
     )
     return Parsed(parsed, is_bad, reason)
 
@@ -77,8 +86,11 @@ def json_result(value: Column, schema: DataType, *, has_prefix: bool) -> Parsed:
 def _parsed(text: Column, schema: DataType) -> tuple[Column, Column]:
     """Return the parsed value, and whether it is not what the text says."""
     if not isinstance(schema, StructType):
-        value = F.from_json(text, cast("ArrayType", schema), _OPTIONS)
-        return value, value.isNull()
+        # Only a struct says that a row is corrupt: of a list Spark would keep what it could parse.
+        text = F.concat(F.lit(f'{{"{_ROOT}":'), text, F.lit("}"))
+        schema = StructType([StructField(_ROOT, schema)])
+        value, is_bad = _parsed(text, schema)
+        return value.getField(_ROOT), is_bad
     with_corrupt = StructType([*schema.fields, StructField(CORRUPT, StringType())])
     record = F.from_json(text, with_corrupt, _OPTIONS)
     fields = [record.getField(name).alias(name) for name in schema.names]
