@@ -114,7 +114,7 @@ def run(
         interval_seconds=interval_seconds,
     )
     if zorder_by:
-        copies.order_rows(zorder_by)
+        failed = (*failed, *copies.order_rows(zorder_by))
     seconds = time.monotonic() - started
     return ToDeltaReport(root, dry_run, copies.partitions, seconds, failed, copies.rows)
 

@@ -49,7 +49,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "an option of a stream that reads the root, such as startingOffsets=latest, "
         "failOnDataLoss=false or maxBytesPerTrigger=1000000000",
     )
-    add_round_options(parser, "such as 10m; each look closes its files")
+    add_round_options(parser, "such as 10m; each round closes its files")
     parser.add_argument(
         "--remove-orphans",
         action="store_true",

@@ -110,7 +110,7 @@ class TableCopy:
         result = Round(seen.version, seen.version)
         start = plan_start(seen, self._bounds(latest), self._options.starting_version, restart_at)
         if dry_run:
-            done = self._plan_first_step(start, seen, result)
+            done = self._plan_first_step(start, result)
         else:
             done = self._do_first_step(start, seen, position, result)
         for version in self._versions(-1 if done is None else done, latest):
@@ -131,7 +131,7 @@ class TableCopy:
         table_id = self._table.metadata().table_id
         return TableBounds(self._table.name, table_id, self._table.earliest_version, latest)
 
-    def _plan_first_step(self, start: Start, seen: Position, result: Round) -> int | None:
+    def _plan_first_step(self, start: Start, result: Round) -> int | None:
         """Return the version after which a dry run goes on."""
         row_format = self._options.row_format
         columns = self._table.metadata().columns
@@ -289,8 +289,9 @@ def _before_snapshot(seen: Position, position: TopicPosition) -> Position:
     """Return the position just before a snapshot that starts a copy again.
 
     The keys that the snapshot deletes are those of the topic, so no run that has begun before may
-    write a version any more: it would be skipped, as the position is after it.
+    write a version any more: it would be skipped, as the position is after it. Version 0 has none
+    before it.
     """
-    while seen.snapshot_version is not None and seen.is_before(seen.snapshot_version - 1):
+    while seen.snapshot_version and seen.is_before(seen.snapshot_version - 1):
         seen = position.advance(seen.snapshot_version - 1, seen)
     return seen

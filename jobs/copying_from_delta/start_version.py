@@ -140,6 +140,11 @@ def _start(option: str, text: str, table: TableBounds) -> Start:
     if text == LATEST:
         return Start(done_version=table.latest)
     earliest = table.earliest()
+    if earliest > table.latest and text == EARLIEST:
+        raise OptionError(
+            f"{option} {text}: the log of table {table.name} has no version that says what it "
+            f"changed. Give {SNAPSHOT}"
+        )
     version = earliest if text == EARLIEST else int(text)
     if version > table.latest + 1:
         raise OptionError(

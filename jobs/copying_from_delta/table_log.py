@@ -26,6 +26,7 @@ from klog.jobs.shared.delta.delta_target import DeltaTarget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_NONE_LEFT = re.compile("DELTA_NO_RECREATABLE_HISTORY_FOUND|DELTA_NO_COMMITS_FOUND")
 _EXPIRED = re.compile("DELTA_TRUNCATED_TRANSACTION_LOG|DELTA_VERSION_NOT_FOUND")
 INSERT, DELETE = "insert", "delete"
 UPDATE_PREIMAGE, UPDATE_POSTIMAGE = "update_preimage", "update_postimage"
@@ -117,7 +118,9 @@ class TableLog:
         try:
             with_rows = int(self._log.history().getEarliestRecreatableCommit())
             return max(with_rows, int(history.getEarliestDeltaFile(self._log)))
-        except (Py4JJavaError, PySparkException):
+        except (Py4JJavaError, PySparkException) as exc:
+            if _NONE_LEFT.search(str(exc)) is None:
+                raise
             return int(self._snapshot.version()) + 1
 
     def versions(self, first: int, last: int) -> Iterator[TableVersion]:

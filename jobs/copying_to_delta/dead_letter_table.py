@@ -38,6 +38,8 @@ class DeadLetterTable:
         """
         from pyspark.sql import functions as sf
 
+        if batch.is_empty:
+            return
         topic_id = sf.lit(batch.end.topic_ids.get(batch.topic)).cast("string")
         dead_letters = dead_letters.withColumn("topic_id", topic_id)
         if not self._target.exists():

@@ -37,6 +37,7 @@ class NotedOffsets:
         lower_bounds: The same for topics in which the table may be further on, as the log does not
             go back to the version on which the note was planned.
         mode: How the newest batch was copied, `append` or `upsert`; empty if no note says it.
+        noted_ms: When the newest note was made, in ms; None if there is no note.
         are_all_rows_noted: Whether the table has had no rows but those of commits with notes. So it
             has none of a topic that no note has.
     """

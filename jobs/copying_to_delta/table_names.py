@@ -1,7 +1,7 @@
 """The name of the table of a topic, when each topic has a table of its own.
 
 The rule: `{topic}` stands for the topic's name. In a path that is all. In the name of a catalog's
-table, where dots part the names, the part with `{topic}` is quoted if the topic's name asks for it.
+table dots part the names, and a topic's name may have some: the part with `{topic}` is quoted.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 TOPIC_PLACE = "{topic}"
-_PLAIN_NAME = re.compile(r"\w+")
+_PARTS = re.compile(r"`[^`]*`|[^.`]+|.")
+"""Of the name of a table: quoted ones, others, and what is between."""
 
 
 def table_of_topic(table: str, topic: str) -> str:
@@ -21,12 +22,11 @@ def table_of_topic(table: str, topic: str) -> str:
     """
     if "/" in table:
         return table.replace(TOPIC_PLACE, topic)
-    return ".".join(_named(part, topic) for part in table.split("."))
+    return "".join(_named(part, topic) for part in _PARTS.findall(table))
 
 
 def _named(part: str, topic: str) -> str:
     if TOPIC_PLACE not in part:
         return part
     name = part.replace(TOPIC_PLACE, topic)
-    is_quoted = "`" in part
-    return name if is_quoted or _PLAIN_NAME.fullmatch(name) else f"`{name}`"
+    return name if part.startswith("`") else f"`{name}`"

@@ -5,11 +5,12 @@ The rule: several topics may have one table, so tables are counted by their name
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from klog.connector.commit_log.commit_info import random_uuid
+from klog.errors import KlogError, without_passwords
 from klog.jobs.copying_to_delta.batch_writer import BatchWriter
 from klog.jobs.copying_to_delta.copy_topic import CopyResult, TableOptions, TopicCopy
 from klog.jobs.copying_to_delta.dead_letter_table import DeadLetterTable
@@ -18,6 +19,7 @@ from klog.jobs.copying_to_delta.table_rows import TableRows
 from klog.jobs.copying_to_delta.to_delta_report import CopiedPartition, CopiedRows
 from klog.jobs.shared.delta.delta_session import delta_errors
 from klog.jobs.shared.delta.delta_target import DeltaTarget
+from klog.jobs.shared.job_failures import FailedTopic, Failure
 from klog.jobs.shared.topic_batches import TopicReader
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class TopicCopies:
         """Take what reads topics, what makes rows of records, and where these go."""
         self._spark, self._reader, self._rows, self._tables = spark, reader, rows, tables
         self._partitions: dict[tuple[str, str, int], CopiedPartition] = {}
-        self._changed: set[str] = set()
+        self._changed: dict[str, str] = {}
         self.rows = CopiedRows()
 
     @property
@@ -79,20 +81,21 @@ class TopicCopies:
             result = self._copy_of(topic).copy(self._tables.options)
         self._add(result)
         if result.rows.batches:
-            self._changed.add(table_of_topic(self._tables.table, topic))
+            self._changed[table_of_topic(self._tables.table, topic)] = topic
 
-    def order_rows(self, zorder_by: Sequence[str]) -> None:
-        """Let Delta order the rows of each table that got some.
+    def order_rows(self, zorder_by: Sequence[str]) -> Iterator[FailedTopic]:
+        """Let Delta order the rows of each table that got some, and yield what failed.
 
         Args:
             zorder_by: The columns.
-
-        Raises:
-            KlogError: Delta cannot; the rows are copied all the same.
         """
-        for table in sorted(self._changed):
-            with delta_errors(f"table {table}: all rows are copied, but OPTIMIZE failed"):
-                DeltaTarget(self._spark, table).optimize(zorder_by)
+        for table, topic in sorted(self._changed.items()):
+            try:
+                with delta_errors(f"table {table}: its rows are copied, but OPTIMIZE failed"):
+                    DeltaTarget(self._spark, table).optimize(zorder_by)
+            except KlogError as exc:
+                remedy = f"run OPTIMIZE ... ZORDER BY ({', '.join(zorder_by)}) by itself"
+                yield FailedTopic(topic, Failure(without_passwords(str(exc)), None, None, remedy))
 
     def _copy_of(self, topic: str) -> TopicCopy:
         tables = self._tables

@@ -135,7 +135,8 @@ def _is_wrong(convert: Callable[[pa.Array], pa.Array], row: pa.Array) -> bool:
 
 
 def _shown(value: pa.Scalar) -> str:
-    """Return a value for an error; Python has no times after the year 9999."""
-    if pa.types.is_timestamp(value.type):
-        return str(value.cast(pa.int64()))
+    """Return a value for an error; Python has no times and dates after the year 9999."""
+    if pa.types.is_timestamp(value.type) or pa.types.is_date(value.type):
+        bits = pa.int32() if pa.types.is_date32(value.type) else pa.int64()
+        return str(value.cast(bits))
     return repr(value.as_py())

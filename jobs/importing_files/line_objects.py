@@ -65,7 +65,9 @@ def convert_lines(
         try:
             yield convert(parse_object(line))
         except RecursionError as exc:
-            raise KlogError(f"line {number} is not {kind}: it is nested too deeply") from exc
+            raise KlogError(
+                f"line {number} is not {kind}: it is nested too deeply. Correct it"
+            ) from exc
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             raise KlogError(f"line {number} is not {kind}: {exc}. Correct it") from exc
 

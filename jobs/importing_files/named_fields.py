@@ -56,10 +56,10 @@ def check_values(column: pa.Array, lines: pa.Array, numbers: Numbers, name: str)
     """
     nulls = np.flatnonzero(column.is_null().to_numpy(False))
     names = convert_lines(lines.take(pa.array(nulls)), numbers[nulls], list, _OBJECT)
-    for number, there in zip(numbers[nulls].tolist(), names, strict=True):
-        if name not in there:
+    for number, present in zip(numbers[nulls].tolist(), names, strict=True):
+        if name not in present:
             raise KlogError(
-                f"line {number} has no field {name}{_hint(name, there)}. A value that is null, "
+                f"line {number} has no field {name}{_hint(name, present)}. A value that is null, "
                 "which deletes its key, must be written as null. Correct the line, or name "
                 "another field"
             )

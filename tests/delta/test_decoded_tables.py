@@ -101,6 +101,23 @@ def test_dead_letters_are_there_once(delta_spark: SparkSession, place: tuple[str
         assert (len(rows), len(set(rows))) == (count, count)
 
 
+def test_a_note_that_is_written_again_has_no_dead_letters(
+    delta_spark: SparkSession, place: tuple[str, str]
+) -> None:
+    root, table = place
+    append(new_log(root, 1), [("k", "bad")])
+    names = ("logRetentionDuration", "deletedFileRetentionDuration")
+    arguments: dict[str, Any] = {
+        "decode": {"value": "json", "value_schema": "id int"},
+        "on_error": "dead-letters",
+        "dead_letter_table": f"{table}-dead",
+        "table_properties": {f"delta.{name}": "interval 0 seconds" for name in names},
+    }
+    for _ in range(2):
+        assert run(delta_spark, root, TOPIC, table, **arguments).rows.batches == 1
+    assert values_of(delta_spark, f"{table}-dead", "offset") == [(0,)]
+
+
 def test_dead_letters_of_topics_of_one_name(
     delta_spark: SparkSession, place: tuple[str, str]
 ) -> None:

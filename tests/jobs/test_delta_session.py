@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from klog.errors import OptionError
-from klog.jobs.shared.delta.delta_session import check_pair, delta_package
+from klog.jobs.shared.delta.delta_session import _translated, check_pair, delta_package
 
 MADE_FOR_4_2 = "file:/jars/delta-spark_4.2_2.13-4.4.0.jar"
 
@@ -43,3 +43,14 @@ def test_the_package_of_a_spark() -> None:
     assert delta_package("4.2.1") == "io.delta:delta-spark_4.2_2.13:4.4.0"
     with pytest.raises(OptionError, match=r"Spark 4\.3\.0: no Delta is known to work with it"):
         delta_package("4.3.0")
+
+
+def test_what_spark_says_comes_without_its_trace() -> None:
+    """A SQLSTATE of a cause is after the trace."""
+    trace = "\n\tat a.b(c.scala:1)\nCaused by: x: [Y] disk. SQLSTATE: 58030"
+    for text, expected in (
+        (f"Job aborted: disk full{trace}", "Job aborted: disk full"),
+        (f"[Z] no. SQLSTATE: 42K09;\n'Plan{trace}", "[Z] no. SQLSTATE: 42K09"),
+        ("plain", "plain"),
+    ):
+        assert str(_translated("topic t", None, text)) == f"topic t: {expected}"

@@ -56,6 +56,12 @@ def test_versions_that_the_table_does_not_have(text: str, error: str) -> None:
         plan_start(Position(version=7), TABLE, "snapshot", text)
 
 
+def test_a_table_whose_versions_are_all_expired() -> None:
+    table = TableBounds("t", "an-id", lambda: 10, 9)
+    with pytest.raises(OptionError, match=r"--starting-version earliest: .* Give snapshot"):
+        plan_start(NEW, table, "earliest", None)
+
+
 @pytest.mark.parametrize("text", ["", "-1", "1.0", "Latest", "1" * 19])
 def test_texts_of_a_start(text: str) -> None:
     with pytest.raises(OptionError, match="--restart-at: must be one of snapshot, earliest"):

@@ -11,7 +11,9 @@ from klog.jobs.copying_to_delta.table_names import table_of_topic
     ("table", "topic", "expected"),
     [
         ("lake.orders", "a-b", "lake.orders"),
-        ("lake.{topic}", "orders", "lake.orders"),
+        ("lake.{topic}", "orders", "lake.`orders`"),
+        ("{topic}", "2024", "`2024`"),
+        ("lake.`a.{topic}.b`", "x-y", "lake.`a.x-y.b`"),
         ("lake.{topic}", "web.clicks", "lake.`web.clicks`"),
         ("spark_catalog.lake.copy_of_{topic}", "a-b", "spark_catalog.lake.`copy_of_a-b`"),
         ("lake.`{topic}`", "web.clicks", "lake.`web.clicks`"),

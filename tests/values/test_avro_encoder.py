@@ -47,6 +47,7 @@ ALL = record(
         ("i", pa.array([1.5]), "i: a value of double does not fit int32"),
         ("i", pa.array([True]), "i: bool does not fit int32"),
         ("f", pa.array([1e300]), "f: a value of double does not fit float"),
+        ("f", pa.array([Decimal("0.1")]), "f: decimal128(1, 1) does not fit float. Cast"),
         ("l", pa.array([2**60 + 1]), "l: a value of int64 does not fit double"),
         ("d", pa.array([1.255]), "d: double does not fit decimal128(5, 2)"),
         ("d", pa.array([Decimal("1.255")]), "d: a value of decimal128(4, 3) does not fit"),
@@ -141,3 +142,18 @@ def test_a_derived_schema_has_the_type_of_the_column() -> None:
 def test_a_type_without_a_schema(arrow_type: pa.DataType) -> None:
     with pytest.raises(SchemaError, match=r"no type of Avro|not a name of Avro"):
         derived_avro_schema(arrow_type)
+
+
+def test_items_of_rows_that_are_not_encoded() -> None:
+    """A slice has the items of all rows below it."""
+    schema = load_avro_schema(record(("r", {"type": "array", "items": "int"})))
+    rows = pa.StructArray.from_arrays([pa.array([[1], [2**40]])], names=["r"])
+    encoder = AvroEncoder(schema)
+    assert encoder.encode_array(rows[:1]) == encoder.encode_array(pa.array([{"r": [1]}]))
+
+
+def test_null_is_not_the_type_that_does_not_fit() -> None:
+    kind = {"type": "enum", "name": "E", "symbols": ["A"]}
+    encoder = AvroEncoder(load_avro_schema(record(("e", [kind, "null"]))))
+    with pytest.raises(SchemaError, match=r"R\.e does not fit enum"):
+        encoder.encode_array(pa.array([{"e": "B"}]))

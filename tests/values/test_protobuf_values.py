@@ -123,6 +123,23 @@ def test_what_does_not_fit_is_an_error(value: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("message", "value"),
+    [
+        ("google.protobuf.StringValue", 5),
+        ("google.protobuf.Timestamp", "SECRET"),
+        ("google.protobuf.Struct", "SECRET"),
+    ],
+)
+def test_a_known_message_that_does_not_fit(message: str, value: Any) -> None:
+    files = ["struct", "timestamp", "wrappers"]
+    text = "".join(f'import "google/protobuf/{name}.proto"; ' for name in files)
+    schema = load_protobuf_schema(f'syntax = "proto3"; {text} message A {{ int32 x = 1; }}')
+    with pytest.raises(SchemaError, match=f"a value does not fit {message}") as caught:
+        ProtobufEncoder(schema, message).encode_array(pa.array([value]))
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("indexes", "data"),
     [((0,), b"\0"), ((1,), b"\x02\x02"), ((1, 0), b"\x04\x02\x00"), ((2, 70), b"\x04\x04\x8c\x01")],
 )

@@ -141,9 +141,9 @@ def _translated(subject: str, exception: Any, text: str) -> KlogError:
         raised = _RAISED.search(cause)
         if raised is not None:
             return KlogError(f"{subject}: {raised['message']}")
+    text = text.split(_TRACE)[0].split(_JVM)[0]
     message = _MESSAGE.match(text)
-    reason = message[0] if message else text.split(_TRACE)[0].split(_JVM)[0]
-    return KlogError(f"{subject}: {reason}")
+    return KlogError(f"{subject}: {message[0] if message else text}")
 
 
 def _is_linkage_error(exception: Any) -> bool:

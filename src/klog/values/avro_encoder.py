@@ -15,6 +15,8 @@ from klog.values.checked_cast import checked_cast
 from klog.values.optional_libraries import import_library
 from klog.values.python_values import python_values
 
+_CORRECT = "Correct the value, or use another schema"
+
 
 class AvroEncoder:
     """Encodes values by a schema.
@@ -71,7 +73,9 @@ def _misfit(row: Any, schema: Any) -> str:
     try:
         validation.validate(row, schema)
     except validation.ValidationError as exc:
-        error = exc.errors[-1]  # Of a union, the last branch is not null.
-        kind = error.schema["type"] if isinstance(error.schema, dict) else error.schema
-        return f"{error.field or 'the value'} does not fit {kind}"
-    return "a value does not fit the schema"
+        # Of a union there is an error for each branch; that of null says nothing.
+        errors = [error for error in exc.errors if error.schema != "null"] or exc.errors
+        kind = errors[-1].schema
+        kind = kind["type"] if isinstance(kind, dict) else kind
+        return f"{errors[-1].field or 'the value'} does not fit {kind}. {_CORRECT}"
+    return f"a value does not fit the schema. {_CORRECT}"

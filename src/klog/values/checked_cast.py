@@ -30,7 +30,7 @@ def checked_cast(column: pa.Array, arrow_type: pa.DataType, path: str) -> pa.Arr
         return column
     if pt.is_struct(column.type) and pt.is_struct(arrow_type):
         return _struct(column, arrow_type, path)
-    if column.offset and (pt.is_map(column.type) or _is_list(column.type)):
+    if (pt.is_map(column.type) or _is_list(column.type)) and _is_sliced(column):
         column = column.take(pa.array(range(len(column)), pa.int64()))  # Children are not sliced.
     if pt.is_map(column.type) and pt.is_map(arrow_type):
         keys = checked_cast(column.keys, arrow_type.key_type, f"{path}{{}}")
@@ -73,12 +73,19 @@ def _scalar(column: pa.Array, arrow_type: pa.DataType, path: str) -> pa.Array:
             column = column.cast(pa.decimal256(76, arrow_type.scale))
         result = column.cast(arrow_type)
     except pa.ArrowException:
-        raise SchemaError(f"{where}a value of {column.type} does not fit {arrow_type}") from None
+        raise _misfit(where, column.type, arrow_type) from None
     if pt.is_float32(arrow_type) and pt.is_float64(column.type):
         is_lost = pc.and_(pc.is_inf(result), pc.invert(pc.is_inf(column)))
         if pc.any(is_lost).as_py():
-            raise SchemaError(f"{where}a value of {column.type} does not fit {arrow_type}")
+            raise _misfit(where, column.type, arrow_type)
     return result
+
+
+def _misfit(where: str, source: pa.DataType, target: pa.DataType) -> SchemaError:
+    return SchemaError(
+        f"{where}a value of {source} does not fit {target}. Correct the value, or use a schema "
+        "with a larger type"
+    )
 
 
 def _is_same_kind(source: pa.DataType, target: pa.DataType) -> bool:
@@ -87,6 +94,8 @@ def _is_same_kind(source: pa.DataType, target: pa.DataType) -> bool:
     if pt.is_timestamp(source):
         return bool(pt.is_timestamp(target) and (source.tz is None) == (target.tz is None))
     if pt.is_floating(source) and pt.is_decimal(target):
+        return False
+    if pt.is_decimal(source) and pt.is_floating(target):
         return False
     kinds = (_is_number, _is_bytes, pt.is_boolean, pt.is_date, pt.is_time, pt.is_duration)
     return any(is_kind(source) and is_kind(target) for is_kind in kinds)
@@ -105,6 +114,13 @@ def _is_bytes(arrow_type: pa.DataType) -> bool:
             pt.is_fixed_size_binary,
         )
     )  # fmt: skip
+
+
+def _is_sliced(column: pa.Array) -> bool:
+    """Return whether a column of lists or maps has children that are of none of its rows."""
+    children = column.items if pt.is_map(column.type) else column.values
+    last = column.offsets[-1].as_py() if len(column.offsets) else 0
+    return bool(column.offset) or last != len(children)
 
 
 def _is_list(arrow_type: pa.DataType) -> bool:

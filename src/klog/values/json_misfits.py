@@ -41,9 +41,7 @@ def misfit_check(arrow_type: pa.DataType) -> Check:
         return _integer_check(arrow_type)
     if types.is_boolean(arrow_type):
         return _type_check(frozenset({bool}), "a boolean")
-    if types.is_floating(arrow_type):
-        return _type_check(_NUMBERS, "a number")
-    if types.is_decimal(arrow_type):
+    if types.is_floating(arrow_type) or types.is_decimal(arrow_type):
         return _type_check(_NUMBERS, "a number")
     if types.is_null(arrow_type):
         return _type_check(frozenset(), "null")

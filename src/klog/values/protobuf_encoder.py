@@ -25,6 +25,7 @@ from klog.values.python_values import python_values
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_CORRECT = "Correct the value, or use another schema"
 _MAX_FLOAT = 3.4028235677973366e38
 """From here on, a double is infinity in 32 bits."""
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -64,7 +65,10 @@ class ProtobufEncoder:
                 _fill(message, row)
                 encoded.append(self._prefix + message.SerializeToString(deterministic=True))
             except self._error as exc:  # It names the required fields that are missing.
-                raise SchemaError(f"protobuf: {exc}") from exc
+                raise SchemaError(f"protobuf: {exc}. Set them") from exc
+            except _MISFITS as exc:  # Its message has the value.
+                name = message.DESCRIPTOR.full_name
+                raise SchemaError(f"protobuf: a value does not fit {name}. {_CORRECT}") from exc
         return pa.array(encoded, pa.binary())
 
 
@@ -78,7 +82,7 @@ def _fill(message: Any, value: Any) -> None:
         message.value = _scalar(message.DESCRIPTOR.fields_by_name["value"], value)
         message.SetInParent()
     elif name in JSON_MESSAGES:
-        import_library("google.protobuf.json_format").Parse(value, message)
+        _parse_json(message, value)
     else:
         if not isinstance(value, Mapping):
             raise SchemaError(f"protobuf: {name} is a message, got a value {type(value).__name__}")
@@ -94,8 +98,16 @@ def _fill(message: Any, value: Any) -> None:
                     kind = field.message_type or field.enum_type
                     type_text = type_name(field).lower() if kind is None else kind.full_name
                     raise SchemaError(
-                        f"protobuf: {field.full_name}: a value does not fit {type_text}"
+                        f"protobuf: {field.full_name}: a value does not fit {type_text}. {_CORRECT}"
                     ) from exc
+
+
+def _parse_json(message: Any, text: str) -> None:
+    json_format = import_library("google.protobuf.json_format")
+    try:
+        json_format.Parse(text, message)
+    except json_format.ParseError as exc:
+        raise ValueError("it is not the JSON of this message") from exc
 
 
 def _set(message: Any, field: Any, value: Any) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from klog.errors import RegistryError, SchemaError, SchemaNotFoundError
 from klog.values.registry_requests import request_json
 from klog.values.registry_settings import Registry
-from klog.values.schema_cache import SchemaCache, SchemaNotAskedError
+from klog.values.schema_cache import SchemaCache
 
 MAX_REFERENCES = 200
 
@@ -58,8 +58,6 @@ def schema_by_id(
     """
     try:
         return _schema(cache.get(registry, f"/schemas/ids/{schema_id}"), schema_id)
-    except SchemaNotAskedError:
-        raise
     except SchemaNotFoundError as exc:
         raise SchemaNotFoundError(
             f"schema id {schema_id} is not in the registry {registry.url}. Restore the schema "

@@ -1,8 +1,9 @@
-"""Clients of HTTP for schema registries: one for each registry in a process, and deadlines.
+"""Clients of HTTP for schema registries: one for each setting of a client, and deadlines.
 
 The rule: a request ends at its deadline, also if the server sends a byte now and then. httpx bounds
 each wait alone, so a deadline shuts the request's own connection. Connections are therefore not
-kept; a client is, because it takes longer to read the certificates than to connect.
+kept; a client is, because it takes longer to read the certificates than to connect. Until there is
+a connection, the limits are those of httpx: of each address of a host, and of its name's look-up.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from klog.values.registry_settings import Registry
 MAX_CLIENTS = 16
 _CLIENTS: OrderedDict[tuple[int, str | None, float], Any] = OrderedDict()
 _LOCK = threading.Lock()
-_CONNECTED = ("connection.connect_tcp.complete", "connection.start_tls.complete")
+_CONNECTED = (".connect_tcp.complete", ".start_tls.complete")
+"""Ends of httpx's names of events; they begin with `connection`, or with `proxy`."""
 
 
 def registry_client(registry: Registry) -> Any:
@@ -71,7 +73,7 @@ class Deadline:
 
     def trace(self, event: str, info: dict[str, Any]) -> None:
         """Take what httpx says that it does; its extension `trace` calls this."""
-        if event in _CONNECTED:
+        if event.endswith(_CONNECTED):
             self._socket = info["return_value"].get_extra_info("socket")
             if self.is_over:
                 self._end()

@@ -102,13 +102,16 @@ def _request(
         except (httpx.HTTPError, httpx.InvalidURL) as exc:
             raise RegistryError(f"schema registry {url}: {type(exc).__name__}: {exc}") from None
         if deadline.is_over:  # The end of the connection may be taken for that of the answer.
-            raise _TemporaryError(f"no whole answer in {registry.timeout_seconds:g} s")
+            raise _TemporaryError(f"an incomplete answer in {registry.timeout_seconds:g} s")
     return _answer(url, path, *answer)
 
 
 def _bounded_body(url: str, response: Any) -> bytes:
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise RegistryError(f"schema registry {url}: its answer is compressed, which was refused")
+        raise RegistryError(
+            f"schema registry {url}: its answer is compressed, although klog asks for a plain one. "
+            "Check the proxy or gateway before the registry"
+        )
     body = bytearray()
     for chunk in response.iter_raw():
         body += chunk
@@ -153,7 +156,7 @@ def _answer(url: str, path: str, status: int, body: bytes) -> Any:
 def _error_code(body: bytes) -> int | None:
     try:
         return int(json.loads(body)["error_code"])
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 

@@ -2,8 +2,8 @@
 
 What an id means never changes, so it is kept, within a bound of bytes. A failure is kept for a
 short time: a stream with many batches waits for one time-out, not for one in each batch. Ids are
-bytes of rows, so that anyone who may write has a request made for each: of those that do not
-exist, only so many are asked for in that time.
+bytes of rows, so that anyone who may write has a request made for each: those that do not exist are
+asked for at a bounded rate, and later ones wait.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from klog.values.registry_settings import Registry
 
 MAX_KEPT_BYTES = 64 << 20
 MAX_UNKNOWN = 1000
-"""Answers that a schema does not exist, in `FAILURE_SECONDS`."""
+"""Answers of one registry that a schema does not exist, in `FAILURE_SECONDS`."""
 FAILURE_SECONDS = 30.0
 
 Key: TypeAlias = tuple[Registry, str]
 
 
-class SchemaNotAskedError(SchemaNotFoundError):
-    """Too many schemas did not exist lately to ask for another one."""
-
-
 class SchemaCache:
     """Answers of registries. Safe for threads: one request at a time for a path."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin empty."""
-        self._clock = clock
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Begin empty. Take what returns and what waits for seconds."""
+        self._clock, self._sleep = clock, sleep
         self._lock = threading.Lock()
         self._locks: dict[Key, threading.Lock] = {}
         self._answers: OrderedDict[Key, tuple[Any, int]] = OrderedDict()
@@ -67,10 +67,14 @@ class SchemaCache:
                     self._locks.pop(key, None)
 
     def _kept_or_asked(self, key: Key) -> Any:
-        with self._lock:
-            if key in self._answers:
-                return self._answers[key][0]
-            self._check_failures(key)
+        wait_seconds = 1.0
+        while wait_seconds > 0:
+            with self._lock:
+                if key in self._answers:
+                    return self._answers[key][0]
+                wait_seconds = self._check_failures(key)
+            if wait_seconds > 0:
+                self._sleep(wait_seconds)
         try:
             answer = request_json(*key)
         except RegistryError as exc:
@@ -81,8 +85,8 @@ class SchemaCache:
             self._keep(key, answer, len(json.dumps(answer)))
         return answer
 
-    def _check_failures(self, key: Key) -> None:
-        """Raise the error of a request that has failed lately."""
+    def _check_failures(self, key: Key) -> float:
+        """Raise the error of a request that has failed lately; return how long another waits."""
         now = self._clock()
         while self._failures:
             oldest, (failed_at, _) = next(iter(self._failures.items()))
@@ -92,11 +96,12 @@ class SchemaCache:
         if key in self._failures:
             error = self._failures[key][1]
             raise type(error)(*error.args)
-        if len(self._failures) >= MAX_UNKNOWN:
-            raise SchemaNotAskedError(
-                f"schema registry {key[0].url}: {key[1]} was not asked for, because {MAX_UNKNOWN} "
-                f"others do not exist. Try again in {FAILURE_SECONDS:g} s"
-            )
+        unknown = [
+            failed_at
+            for (registry, _), (failed_at, error) in self._failures.items()
+            if registry == key[0] and isinstance(error, SchemaNotFoundError)
+        ]
+        return unknown[0] + FAILURE_SECONDS - now if len(unknown) >= MAX_UNKNOWN else 0.0
 
     def _keep(self, key: Key, answer: Any, size: int) -> None:
         self._answers[key] = answer, size

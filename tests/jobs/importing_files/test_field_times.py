@@ -68,6 +68,7 @@ def test_columns_with_types(column: pa.Array, expected: int | None) -> None:
         (2**64 - 1, pa.uint64()),
         (2**62, pa.int64()),
         (2**62, pa.timestamp("s")),
+        (2**31 - 1, pa.date32()),
     ],
 )
 def test_the_first_wrong_row_is_named(wrong: Any, kind: pa.DataType) -> None:
