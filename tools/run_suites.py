@@ -67,14 +67,10 @@ CI: Sequence[Lane] = (
         ("minio",),
         ("pytest", f"{ON_STORES} and not full"),
         ("pytest", f"{ON_CLUSTERS} and not full"),
-    ],
-    [
-        ("pytest", f"{ON_KAFKA} and not full"),
-        ("make", "scala"),
-        ("pytest", f"{ON_DELTA} and not full"),
         ("make", "bench-tiny"),
     ],
-    [("make", "lint"), ("make", "types"), ("pytest", f"{UNIT} and not full")],
+    [("pytest", f"{ON_KAFKA} and not full"), ("pytest", f"{ON_DELTA} and not full")],
+    [("make", "lint"), ("make", "types"), ("pytest", f"{UNIT} and not full"), ("make", "scala")],
 )
 FULL: Sequence[Lane] = (
     [("pytest", ON_SPARK), ("make", "smoke-min")],
