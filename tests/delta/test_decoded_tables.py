@@ -89,7 +89,7 @@ def test_dead_letters_are_there_once(delta_spark: SparkSession, place: tuple[str
         "decode": {"value": "json", "value_schema": "id int"},
         "on_error": "dead-letters",
         "dead_letter_table": dead,
-        "options": {"maxOffsetsPerTrigger": "8"},
+        "options": {"maxOffsetsPerTrigger": "15"},
     }
     for _ in range(2):
         append(log, [(f"k{number}", '{"id": 1}' if number % 5 else "bad") for number in range(20)])

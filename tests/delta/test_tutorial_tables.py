@@ -19,7 +19,7 @@ spark.databricks.delta.snapshotPartitions 2
 
 
 @pytest.mark.delta
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_blocks_run_as_pasted(tmp_path: Path) -> None:
     """Delta comes from Maven Central, as for a reader."""
     folder, settings = tmp_path / "project", tmp_path / "conf"
