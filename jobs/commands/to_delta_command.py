@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from klog.jobs.shared.argument_values import name_and_value
+from klog.jobs.shared.common_options import add_pairs_option
 from klog.jobs.shared.copy_options import (
     add_round_options,
     add_store_options,
@@ -77,14 +77,8 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="add new columns, and new fields of values, to a table that exists",
     )
-    parser.add_argument(
-        _PROPERTY,
-        action="append",
-        default=[],
-        type=name_and_value,
-        metavar="NAME=VALUE",
-        help="a property of a table that the job creates; repeatable",
-    )
+    help_text = "a property of a table that the job creates; repeatable"
+    add_pairs_option(parser, _PROPERTY, help_text=help_text)
     parser.add_argument(
         "--deletion-vectors",
         action="store_true",

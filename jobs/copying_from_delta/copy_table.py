@@ -119,6 +119,7 @@ class TableCopy:
                 result.without_changes += 1
             elif dry_run:
                 self._check(version)
+                self._check_columns(version)
                 result.versions.append(CopiedVersion(version.version, version.operation))
             elif not self._copy_version(version, position, result):
                 break
@@ -229,11 +230,15 @@ class TableCopy:
             check_new_metadata(version, before, self._table.name, key)
 
     def _check(self, version: TableVersion) -> None:
-        row_format, metadata = self._options.row_format, self._table.metadata_of(version)
-        check_version(version, metadata, self._table.name, has_key=bool(row_format.key))
+        has_key = bool(self._options.row_format.key)
+        check_version(version, self._table.metadata_of(version), self._table.name, has_key=has_key)
+
+    def _check_columns(self, version: TableVersion) -> None:
+        """Refuse what the encoding of a version would refuse; a dry run encodes nothing."""
+        columns = self._table.metadata_of(version).columns
+        known = {*columns, *self._table.metadata().columns}
         with self._errors_of(version.version):
-            known = {*metadata.columns, *self._table.metadata().columns}
-            row_format.check_columns(metadata.columns, known)
+            self._options.row_format.check_columns(columns, known)
 
     def _encode(self, rows: DataFrame) -> DataFrame:
         return encode_rows(rows, self._options.row_format, self._table.metadata().columns)

@@ -15,6 +15,10 @@ from klog.errors import DataLossError, KlogError, OptionError
 from klog.jobs.copying_from_delta.topic_position import Position
 
 SNAPSHOT, EARLIEST, LATEST = START_NAMES = ("snapshot", "earliest", "latest")
+RESTART_AT_SNAPSHOT = (
+    "Run the job once with --restart-at snapshot, which copies the rows that the table has now and "
+    "writes tombstones for keys that are gone"
+)
 _VERSION = re.compile(r"[0-9]{1,18}")
 
 
@@ -121,9 +125,8 @@ def _check_same_table(position: Position, table: TableBounds) -> None:
         raise KlogError(
             f"table {table.name} has the id {table.table_id}, and the topic has versions of "
             f"{', '.join(position.other_tables)}: the table was dropped or replaced and created "
-            "again, or the topic is for another table. Run the job once with --restart-at "
-            "snapshot, which copies the rows that this table has now and writes tombstones for "
-            "keys that are gone, or use another topic"
+            "again, or the topic is for another table. "
+            f"{RESTART_AT_SNAPSHOT}, or use another topic"
         )
     if not position.is_before(table.latest + 1):
         raise DataLossError(

@@ -15,12 +15,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from klog.errors import DataLossError, KlogError, OptionError
+from klog.jobs.copying_from_delta.start_version import RESTART_AT_SNAPSHOT
 from klog.jobs.copying_from_delta.version_actions import (
     CHANGE_TYPE,
     TableMetadata,
     TableVersion,
     parse_version,
 )
+from klog.jobs.shared.delta.delta_session import spark_errors
 from klog.jobs.shared.delta.delta_target import DeltaTarget
 
 if TYPE_CHECKING:
@@ -111,14 +113,11 @@ class TableLog:
 
         If there is none, it is the version after the newest one.
         """
-        from py4j.protocol import Py4JJavaError
-        from pyspark.errors import PySparkException
-
         history = self._jvm.org.apache.spark.sql.delta.DeltaHistoryManager
         try:
             with_rows = int(self._log.history().getEarliestRecreatableCommit())
             return max(with_rows, int(history.getEarliestDeltaFile(self._log)))
-        except (Py4JJavaError, PySparkException) as exc:
+        except spark_errors() as exc:
             if _NONE_LEFT.search(str(exc)) is None:
                 raise
             return int(self._snapshot.version()) + 1
@@ -195,12 +194,9 @@ class TableLog:
         return pair._1(), pair._2()
 
     def _snapshot_at(self, version: int) -> Any:
-        from py4j.protocol import Py4JJavaError
-        from pyspark.errors import PySparkException
-
         try:
             return self._log.getSnapshotAt(version, self._none, self._none, False)
-        except (Py4JJavaError, PySparkException) as exc:
+        except spark_errors() as exc:
             if _EXPIRED.search(str(exc)) is None:
                 raise
             raise self.expired(version) from exc
@@ -243,9 +239,8 @@ def restart_hint(earliest: int) -> str:
         earliest: The earliest version that can be copied.
     """
     return (
-        "Run the job once with --restart-at snapshot, which copies the rows that the table has now "
-        "and writes tombstones for keys that are gone, or with --restart-at "
-        f"{earliest}, which leaves out the versions before"
+        f"{RESTART_AT_SNAPSHOT}, or with --restart-at {earliest}, which leaves out the versions "
+        "before"
     )
 
 

@@ -168,8 +168,10 @@ class TopicPosition:
     def ensure_dead_letter_topic(self) -> None:
         """Create the topic of rejected rows, if writes may create topics and there is none."""
         options = self._options
+        if options.dead_letter_topic is None or not options.create_topic:
+            return
         root = find_root(options.path, options.storage)
-        if root is not None and options.dead_letter_topic is not None and options.create_topic:
+        if root is not None:
             TopicAdmin(root).ensure(options.dead_letter_topic, options.num_partitions)
 
     def _write(self, suffix: str, version: int, seen: Position) -> Position:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from klog.errors import DataLossError, OptionError
 from klog.jobs.copying_from_delta.table_log import TableLog, restart_hint
+from klog.jobs.shared.delta.delta_session import spark_errors
 
 IGNORING_SETTINGS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 """With one of these, Spark leaves out rows that it cannot read, and says nothing."""
@@ -44,12 +45,9 @@ def vacuumed_files(table: TableLog, version: int) -> Iterator[None]:
     Raises:
         DataLossError: Files are gone.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     try:
         yield
-    except (Py4JJavaError, PySparkException) as exc:
+    except spark_errors() as exc:
         text = str(exc)
         is_lost = _LOST.search(text) or (_NO_FILE in text and table.path in text)
         if "klog.errors." in text or not is_lost:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from klog.errors import KlogError, OptionError
+from klog.jobs.copying_from_delta.start_version import RESTART_AT_SNAPSHOT
 from klog.jobs.copying_from_delta.version_actions import (
     CHANGE_COLUMNS,
     TableMetadata,
@@ -18,10 +19,6 @@ from klog.jobs.copying_from_delta.version_actions import (
 
 _WHOLE_NUMBERS = frozenset({"byte", "short", "integer", "long"})
 """Types with the same text."""
-_RESTART = (
-    "Run the job once with --restart-at snapshot, which copies the rows that the table has now and "
-    "writes tombstones for keys that are gone"
-)
 
 
 def check_reserved_columns(metadata: TableMetadata, table: str) -> None:
@@ -61,7 +58,8 @@ def check_new_metadata(
     at = f"table {table}: version {version.version} ({version.operation or 'a commit'})"
     if metadata.table_id != before.table_id:
         raise KlogError(
-            f"{at} replaced the table, and a later version has brought it back. {_RESTART}"
+            f"{at} replaced the table, and a later version has brought it back. "
+            f"{RESTART_AT_SNAPSHOT}"
         )
     for name in key:
         kind, kind_before = metadata.types.get(name), before.types.get(name)
@@ -71,7 +69,8 @@ def check_new_metadata(
             continue
         raise KlogError(
             f"{at} gives the key {name} the type {kind}, and it was {kind_before}: one key would "
-            f"have two texts, and tombstones would miss the records of before. {_RESTART}"
+            "have two texts, and tombstones would miss the records of before. "
+            f"{RESTART_AT_SNAPSHOT}"
         )
 
 

@@ -61,8 +61,7 @@ class CopiedTopics:
         Args:
             batch: The batch, planned from these offsets.
         """
-        topic_id = batch.end.topic_ids.get(batch.topic, batch.topic)
-        application_id = f"klog-to-delta:{self.snapshot.table_id}:{topic_id}"
+        application_id = f"klog-to-delta:{self.snapshot.table_id}:{batch.topic_id or batch.topic}"
         last = self.snapshot.transaction_version(application_id) or 0
         return DeltaTransaction(application_id, max(last, sum(batch.starts.values())) + 1)
 

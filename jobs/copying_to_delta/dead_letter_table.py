@@ -40,8 +40,7 @@ class DeadLetterTable:
 
         if batch.is_empty:
             return
-        topic_id = sf.lit(batch.end.topic_ids.get(batch.topic)).cast("string")
-        dead_letters = dead_letters.withColumn("topic_id", topic_id)
+        dead_letters = dead_letters.withColumn("topic_id", sf.lit(batch.topic_id).cast("string"))
         if not self._target.exists():
             if dead_letters.isEmpty():
                 return
@@ -58,6 +57,5 @@ def _condition(batch: TopicBatch) -> str:
         f"(partition = {name.partition} AND offset >= {start} AND offset < {end})"
         for name, start, end in batch.ranges()
     )
-    topic_id = batch.end.topic_ids.get(batch.topic)
-    is_id = "topic_id IS NULL" if topic_id is None else f"topic_id = '{topic_id}'"
+    is_id = "topic_id IS NULL" if batch.topic_id is None else f"topic_id = '{batch.topic_id}'"
     return f"topic = '{batch.topic}' AND {is_id} AND ({' OR '.join(ranges)})"

@@ -90,7 +90,7 @@ def codec_of(path: str) -> str | None:
     Args:
         path: The path of the file.
     """
-    return next((COMPRESSED[suffix] for suffix in COMPRESSED if path.endswith(suffix)), None)
+    return COMPRESSED.get(_codec_suffix(path))
 
 
 def groups_of(files: Sequence[SourceFile], file_format: str) -> Iterator[list[SourceFile]]:
@@ -173,4 +173,8 @@ def without_codec(path: str) -> str:
     Args:
         path: The path of a file.
     """
-    return next((path.removesuffix(suffix) for suffix in COMPRESSED if path.endswith(suffix)), path)
+    return path.removesuffix(_codec_suffix(path))
+
+
+def _codec_suffix(path: str) -> str:
+    return next((suffix for suffix in COMPRESSED if path.endswith(suffix)), "")

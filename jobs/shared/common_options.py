@@ -98,8 +98,19 @@ def add_config_option(parser: argparse.ArgumentParser, help_text: str) -> None:
         parser: The parser of the command.
         help_text: The help of the option.
     """
+    add_pairs_option(parser, "--config", help_text=help_text)
+
+
+def add_pairs_option(parser: argparse.ArgumentParser, *names: str, help_text: str) -> None:
+    """Add an option that takes NAME=VALUE, repeatable; its value is a list of pairs.
+
+    Args:
+        parser: The parser of the command.
+        names: The option, and a short form before it.
+        help_text: The help of the option.
+    """
     parser.add_argument(
-        "--config",
+        *names,
         action="append",
         default=[],
         type=name_and_value,

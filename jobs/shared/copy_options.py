@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from klog.jobs.shared.argument_values import duration_ms, name_and_value
+from klog.jobs.shared.argument_values import duration_ms
+from klog.jobs.shared.common_options import add_pairs_option
 
 
 def add_topic_pattern_option(parser: argparse.ArgumentParser) -> None:
@@ -27,15 +28,7 @@ def add_store_options(parser: argparse.ArgumentParser, help_text: str) -> None:
         parser: The parser of the command.
         help_text: Whose options they are, with examples.
     """
-    parser.add_argument(
-        "-o",
-        "--option",
-        action="append",
-        default=[],
-        type=name_and_value,
-        metavar="NAME=VALUE",
-        help=f"{help_text}; repeatable",
-    )
+    add_pairs_option(parser, "-o", "--option", help_text=f"{help_text}; repeatable")
 
 
 def add_round_options(parser: argparse.ArgumentParser, interval_help: str = "such as 10s") -> None:

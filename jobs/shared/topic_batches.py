@@ -73,6 +73,11 @@ class TopicBatch:
     logs: Logs = field(repr=False)
 
     @property
+    def topic_id(self) -> str | None:
+        """Return the id of the topic; None if its log has none."""
+        return self.end.topic_ids.get(self.topic)
+
+    @property
     def is_empty(self) -> bool:
         """Return whether there is nothing to copy."""
         return not any(self.ranges())

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from klog.jobs.shared.argument_values import name_and_value
+from klog.jobs.shared.common_options import add_pairs_option
 from klog.jobs.shared.job_command import Report, RunJob
 
 if TYPE_CHECKING:
@@ -22,14 +22,8 @@ def add_conf_option(parser: argparse.ArgumentParser) -> None:
     Args:
         parser: The parser of the command.
     """
-    parser.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        type=name_and_value,
-        metavar="NAME=VALUE",
-        help="a setting of Spark, such as spark.master=local[4]; repeatable",
-    )
+    help_text = "a setting of Spark, such as spark.master=local[4]; repeatable"
+    add_pairs_option(parser, "--conf", help_text=help_text)
 
 
 def on_delta_session(

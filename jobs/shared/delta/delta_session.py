@@ -100,6 +100,14 @@ def check_pair(spark_version: str, jar: str) -> None:
     )
 
 
+def spark_errors() -> tuple[type[Exception], ...]:
+    """Return the classes of what PySpark raises for an error of the JVM."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    return Py4JJavaError, PySparkException
+
+
 @contextmanager
 def delta_errors(subject: str) -> Iterator[None]:
     """Translate the errors of Spark and Delta into one sentence.
