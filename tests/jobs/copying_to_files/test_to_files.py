@@ -262,7 +262,7 @@ def test_continuous_rounds_close_their_files(
             raise StoppedError
         log.append("orders", hour_table([0]))
 
-    monkeypatch.setattr("klog.jobs.to_files.time.sleep", sleep)
+    monkeypatch.setattr("klog.jobs.shared.copy_rounds.time.sleep", sleep)
     with pytest.raises(StoppedError):
         run(to, continuous=True, interval_seconds=7.0)
     assert rounds == [7.0] * 3
