@@ -38,8 +38,10 @@ UNIT = "not spark and not delta and not kafka and not stores and not package and
 SLOW = "slow and not spark and not delta and not kafka and not stores and not package"
 """Simulations, kills and long property runs, without Java."""
 ON_SPARK = "spark and not slow and not package"
-ON_DELTA = "delta"
+ON_DELTA = "delta and not slow"
 """Tests on Delta tables: their session has other jars than the one of the tests on Spark."""
+DELTA_KILLS = "delta and slow"
+"""Copies of Delta tables that are killed: each starts drivers of its own."""
 ON_CLUSTERS = "((spark and slow) or package)"
 """Tests that start drivers and executors of their own, and kill them; installed wheels and zips."""
 ON_KAFKA = "kafka and not spark and not delta and not package and not stores"
@@ -50,11 +52,10 @@ TEST: Sequence[Lane] = (
     [
         ("pytest", f"{ON_STORES} and not full and not minio"),
         ("pytest", f"{ON_CLUSTERS} and not full"),
-        ("pytest", f"{ON_DELTA} and not full"),
         ("pytest", f"{SLOW} and not full"),
     ],
-    [("pytest", f"{ON_KAFKA} and not full")],
-    [("pytest", f"{UNIT} and not full")],
+    [("pytest", f"{ON_KAFKA} and not full"), ("pytest", f"{DELTA_KILLS} and not full")],
+    [("pytest", f"{UNIT} and not full"), ("pytest", f"{ON_DELTA} and not full")],
 )
 """What the README calls: a fresh machine would spend four minutes on building MinIO."""
 CI: Sequence[Lane] = (
@@ -62,6 +63,7 @@ CI: Sequence[Lane] = (
         ("pytest", f"{ON_SPARK} and not full"),
         ("make", "fuzz", "FUZZ_SECONDS=45"),
         ("pytest", f"{SLOW} and not full"),
+        ("pytest", f"{DELTA_KILLS} and not full"),
     ],
     [
         ("minio",),
@@ -82,7 +84,13 @@ FULL: Sequence[Lane] = (
         ("make", "spark-next"),
     ],
     [("pytest", ON_KAFKA), ("make", "scala"), ("pytest", ON_DELTA), ("make", "bench-tiny-all")],
-    [("make", "lint"), ("make", "types"), ("pytest", UNIT), ("pytest", SLOW)],
+    [
+        ("make", "lint"),
+        ("make", "types"),
+        ("pytest", UNIT),
+        ("pytest", SLOW),
+        ("pytest", DELTA_KILLS),
+    ],
 )
 SLOWEST = 15
 """So many tests of each step are named with their seconds."""
