@@ -14,7 +14,7 @@ from typing import Any
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.connector.store.readable_store import DirectoryEntry, check_size, entry_names_after
 from klog.connector.store.secret_redaction import chainable, redact
-from klog.errors import FileTooLargeError, KlogError, without_passwords
+from klog.errors import FileTooLargeError, StoreError, without_passwords
 
 _VERSION_KEYS = (
     "ETag", "etag", "version_id", "md5", "mtime", "LastModified", "modified", "created",
@@ -36,7 +36,7 @@ class _ErrorTranslator:
 
     @contextmanager
     def translate_errors(self, path: str) -> Iterator[None]:
-        """Raise errors of the code inside as `KlogError`s that name the path.
+        """Raise errors of the code inside as `StoreError`s that name the path.
 
         A missing file, and a file that is not a directory, keep their classes.
         """
@@ -56,7 +56,7 @@ class _ErrorTranslator:
         # errors have no class in common.
         except Exception as exc:  # noqa: BLE001 - it is raised again, translated
             message = redact(f"{type(exc).__name__}: {exc}", self.storage, self.url_secrets)
-            raise KlogError(
+            raise StoreError(
                 f"{path}: cannot be read: {message}. Check the URL, and that the file is complete"
             ) from self._cause(exc)
 
@@ -85,7 +85,7 @@ class FsspecFile:
         if len(data) > end - start:
             # A web server without ranges sends the whole file, and fsspec passes it on.
             if len(data) != self.size_bytes:
-                raise KlogError(
+                raise StoreError(
                     f"{self._path}: the server sent {len(data)} bytes instead of {end - start}. "
                     "Read the file from a server that supports ranges, or from a copy on disk"
                 )

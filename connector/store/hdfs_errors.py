@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from klog.errors import KlogError
+from klog.errors import StoreError
 
 USER_VARIABLE = "HADOOP_USER_NAME"
 _REMOTE_ERROR = re.compile(r'RPCError\("(?:[\w.$]*\.)?(\w+)", "(.*)', re.DOTALL)
@@ -15,7 +15,7 @@ _REMOTE_ERROR = re.compile(r'RPCError\("(?:[\w.$]*\.)?(\w+)", "(.*)', re.DOTALL)
 
 @contextmanager
 def translate_errors(path: str, operation: str) -> Iterator[None]:
-    """Raise errors of hdfs-native as `KlogError`s that name the path and the next step.
+    """Raise errors of hdfs-native as `StoreError`s that name the path and the next step.
 
     A missing file keeps its class, unless it was to be written.
 
@@ -24,7 +24,7 @@ def translate_errors(path: str, operation: str) -> Iterator[None]:
         operation: What would have been done: "read", "listed", "written" or "deleted".
 
     Raises:
-        KlogError: The operation failed.
+        StoreError: The operation failed.
     """
     try:
         yield
@@ -36,15 +36,15 @@ def translate_errors(path: str, operation: str) -> Iterator[None]:
         raise hdfs_error(path, operation, exc) from exc
 
 
-def hdfs_error(path: str, operation: str, exc: Exception) -> KlogError:
-    """Return the `KlogError` for an error of hdfs-native.
+def hdfs_error(path: str, operation: str, exc: Exception) -> StoreError:
+    """Return the `StoreError` for an error of hdfs-native.
 
     Args:
         path: The path that the code works on.
         operation: What was to be done: "read", "listed", "written" or "deleted".
         exc: The error.
     """
-    return KlogError(f"{path}: not {operation}: {short_message(exc)}. {_next_step(str(exc))}")
+    return StoreError(f"{path}: not {operation}: {short_message(exc)}. {_next_step(str(exc))}")
 
 
 def is_refused(exc: Exception) -> bool:

@@ -33,7 +33,7 @@ from klog.connector.store.hdfs_errors import (
 from klog.connector.store.readable_store import DirectoryEntry, check_size, entry_names_after
 from klog.connector.store.temporary_names import NewTemporaryId, random_id, temporary_path
 from klog.connector.store.writable_store import PutResult
-from klog.errors import KlogError, OptionError
+from klog.errors import OptionError, StoreError
 
 if TYPE_CHECKING:
     from hdfs_native import Client
@@ -213,7 +213,7 @@ class HdfsStore:
             file.close()
             tries += 1
             if tries == _MAX_REPORT_TRIES:
-                raise KlogError(
+                raise StoreError(
                     f"{path}: not read: it has {file.length} bytes, and DataNodes have reported "
                     f"blocks of {file.size_bytes}. Try again later, and check that the DataNodes "
                     "reach the NameNode"

@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from klog.errors import KlogError
+from klog.errors import StoreError
 
 
 @contextmanager
 def translate_errors(path: str, operation: str) -> Iterator[None]:
-    """Raise an `OSError` of the code inside as a `KlogError` that names the path and the next step.
+    """Raise an `OSError` of the code inside as a `StoreError` with the path and the next step.
 
     A missing file, and a file that is not a directory, keep their classes when they are read or
     listed.
@@ -22,17 +22,17 @@ def translate_errors(path: str, operation: str) -> Iterator[None]:
         operation: What would have been done: "read", "listed", "written" or "deleted".
 
     Raises:
-        KlogError: The kernel refused the operation.
+        StoreError: The kernel refused the operation.
     """
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as exc:
         if operation in ("read", "listed"):
             raise
-        raise KlogError(f"{path}: not {operation}: {exc}. Check the path") from exc
+        raise StoreError(f"{path}: not {operation}: {exc}. Check the path") from exc
     except OSError as exc:
         message = os.strerror(exc.errno) if exc.errno else str(exc)
-        raise KlogError(f"{path}: not {operation}: {message}. {_next_step(exc, path)}") from exc
+        raise StoreError(f"{path}: not {operation}: {message}. {_next_step(exc, path)}") from exc
 
 
 def _next_step(exc: OSError, path: str) -> str:

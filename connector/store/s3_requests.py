@@ -21,7 +21,7 @@ from klog.connector.store.s3_errors import (
     short_message,
 )
 from klog.connector.store.secret_redaction import chainable, redact
-from klog.errors import KlogError
+from klog.errors import StoreError
 
 if TYPE_CHECKING:
     from obstore.store import S3Store as Client
@@ -96,7 +96,7 @@ class S3Requests:
     def translate_errors(
         self, path: str, operation: str, etag: str | None = None
     ) -> Iterator[None]:
-        """Raise errors of obstore as `KlogError`s that name the path and the next step.
+        """Raise errors of obstore as `StoreError`s that name the path and the next step.
 
         A missing object keeps its class when it is read or listed, and is not an error when it is
         deleted. An object whose ETag is not `etag` counts as missing.
@@ -107,7 +107,7 @@ class S3Requests:
             etag: The ETag that the request asks for, if it does.
 
         Raises:
-            KlogError: The operation failed.
+            StoreError: The operation failed.
         """
         from obstore.exceptions import BaseError, PreconditionError
 
@@ -126,8 +126,8 @@ class S3Requests:
         except BaseError as exc:
             raise self.error(path, operation, exc) from self.cause(exc)
 
-    def error(self, path: str, operation: str, exc: Exception) -> KlogError:
-        """Return the `KlogError` for an error of obstore, without secrets.
+    def error(self, path: str, operation: str, exc: Exception) -> StoreError:
+        """Return the `StoreError` for an error of obstore, without secrets.
 
         Args:
             path: The object.
@@ -135,7 +135,7 @@ class S3Requests:
             exc: The error.
         """
         message = redact(short_message(exc), self._storage, self._keys[1:])
-        return KlogError(
+        return StoreError(
             f"{path}: not {operation}: {message}. {next_step(exc, operation, self._bucket)}"
         )
 

@@ -25,7 +25,7 @@ from klog.connector.store.hdfs_errors import USER_VARIABLE
 from klog.connector.store.readable_store import DirectoryEntry, check_size, entry_names_after
 from klog.connector.store.temporary_names import NewTemporaryId, random_id, temporary_path
 from klog.connector.store.writable_store import PutResult
-from klog.errors import KlogError, OptionError
+from klog.errors import OptionError, StoreError
 
 TIMEOUT_SECONDS = 60
 _LOST_ANSWER = (OSError, http.client.HTTPException)
@@ -159,7 +159,7 @@ class WebHdfsStore:
 
         Raises:
             FileNotFoundError: The path is missing.
-            KlogError: There was no answer, or another refusal.
+            StoreError: There was no answer, or another refusal.
         """
         return self._request_json("read", "GET", path, op="GETFILESTATUS")["FileStatus"]
 
@@ -173,7 +173,7 @@ class WebHdfsStore:
 
         Raises:
             FileNotFoundError: The file is missing.
-            KlogError: There was no answer, or another refusal.
+            StoreError: There was no answer, or another refusal.
         """
         query = {"op": "OPEN", "offset": str(start), "length": str(size_bytes)}
         try:
@@ -233,7 +233,7 @@ class WebHdfsStore:
 
     def _remove(self, temporary: str) -> None:
         """Remove a temporary file; vacuum removes it if this fails."""
-        with suppress(KlogError):
+        with suppress(StoreError):
             self.delete(temporary)
 
     def _datanode_address(self, method: str, path: str, query: Mapping[str, str]) -> str:
@@ -273,9 +273,9 @@ def _request(method: str, address: str, chunks: Iterator[bytes] | None = None) -
 
 
 def _translated_error(path: str, operation: str, exc: Exception) -> Exception:
-    """Return the error to raise: `FileNotFoundError` for a missing file, else a `KlogError`."""
+    """Return the error to raise: `FileNotFoundError` for a missing file, else a `StoreError`."""
     if not isinstance(exc, RemoteError):
-        return KlogError(
+        return StoreError(
             f"{path}: not {operation}: {type(exc).__name__}: {exc}. Check the NameNode's web "
             "address, then try again"
         )
@@ -287,4 +287,4 @@ def _translated_error(path: str, operation: str, exc: Exception) -> Exception:
         step = "This cluster needs Kerberos: use hdfs://"
     elif exc.exception == "AccessControlException":
         step = f"Set storage.user or {USER_VARIABLE} to a user who may"
-    return KlogError(f"{path}: not {operation}: {message}. {step}")
+    return StoreError(f"{path}: not {operation}: {message}. {step}")

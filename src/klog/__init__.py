@@ -1,20 +1,106 @@
-"""Kafka's log without the brokers: topics as Kafka-format files, Spark as the cluster."""
+"""Kafka's log without the brokers: topics as Kafka-format files, Spark as the cluster.
+
+The rule: what users need is here, in `klog.jobs`, `klog.values` and `klog.logformat`; all other
+modules are klog's own. Nothing is imported before it is used, as the command line and Spark's
+workers start with this file.
+"""
 
 from __future__ import annotations
 
 from klog.version import VERSION
 
-TYPE_CHECKING = False  # The command line starts with this file, and `typing` takes 2 ms.
+TYPE_CHECKING = False  # `typing` takes 2 ms.
 if TYPE_CHECKING:
     from os import PathLike
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from klog import errors, jobs, logformat, values
     from klog.connector.embedded import Log
+    from klog.errors import (
+        CommitConflictError,
+        CommitStateUnknownError,
+        CorruptFileError,
+        CorruptRecordError,
+        DataLossError,
+        FileTooLargeError,
+        ForkedCommitError,
+        InvalidFileError,
+        KlogError,
+        LostCommitError,
+        NewerFormatError,
+        NoSubscriptionError,
+        NotRegularFileError,
+        OffsetOutOfRangeError,
+        OptionError,
+        ProducerFencedError,
+        RegistryError,
+        SchemaError,
+        SchemaNotFoundError,
+        StoreError,
+        UndecodableError,
+        UnsupportedFormatError,
+    )
+    from klog.raised_errors import error_class_of
 
-__all__ = ["__version__", "configure", "open", "register", "repartition"]
+__all__ = [
+    "CommitConflictError",
+    "CommitStateUnknownError",
+    "CorruptFileError",
+    "CorruptRecordError",
+    "DataLossError",
+    "FileTooLargeError",
+    "ForkedCommitError",
+    "InvalidFileError",
+    "KlogError",
+    "Log",
+    "LostCommitError",
+    "NewerFormatError",
+    "NoSubscriptionError",
+    "NotRegularFileError",
+    "OffsetOutOfRangeError",
+    "OptionError",
+    "ProducerFencedError",
+    "RegistryError",
+    "SchemaError",
+    "SchemaNotFoundError",
+    "StoreError",
+    "UndecodableError",
+    "UnsupportedFormatError",
+    "__version__",
+    "configure",
+    "error_class_of",
+    "errors",
+    "jobs",
+    "logformat",
+    "open",
+    "register",
+    "repartition",
+    "values",
+]
 
 __version__ = VERSION
+
+_PACKAGES = frozenset(["errors", "jobs", "logformat", "values"])
+_MODULES = {"Log": "connector.embedded", "error_class_of": "raised_errors"}
+"""Where a name comes from, if it is not `klog.errors`."""
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name, and import what it needs."""
+    from importlib import import_module
+
+    if name not in __all__:
+        raise AttributeError(f"module 'klog' has no attribute {name!r}")
+    if name in _PACKAGES:
+        return import_module(f"klog.{name}")
+    value = getattr(import_module(f"klog.{_MODULES.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:

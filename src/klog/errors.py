@@ -13,6 +13,7 @@
     |   +-- ForkedCommitError   another commit has its version: copy that one away first
     +-- CommitConflictError     a commit failed and cannot land: delete its staged files
     +-- CommitStateUnknownError a commit may have landed: delete nothing, read the log again
+    +-- StoreError              a store did not answer, or refused: the message says why
     +-- InvalidFileError        a file cannot be of its kind: it was not read
     |   +-- FileTooLargeError   it is larger than any file of its kind
     |   +-- NotRegularFileError a directory, a FIFO, a socket or a device has the file's name
@@ -23,7 +24,10 @@
     +-- OptionError             an option, a topic or a path of the user is wrong
         +-- NoSubscriptionError a read does not say which topics
 
-Each message names the file, topic-partition, offset or option, and what to do next.
+Each message names the file, topic-partition, offset or option, and what to do next. Each class has
+a `condition`, a stable id, and says in `is_retryable` whether the same call can succeed later.
+Spark raises errors of its own, whose text has klog's: `raised_errors.py` finds the class there.
+docs/errors.md says for each condition what it means and what to do.
 """
 
 from __future__ import annotations
@@ -62,7 +66,15 @@ def without_passwords(text: str) -> str:
 
 
 class KlogError(Exception):
-    """Root of klog's errors; none shows the password or the query of a URL."""
+    """Root of klog's errors; none shows the password or the query of a URL.
+
+    Attributes:
+        condition: The stable id of this kind of error, such as `KLOG_DATA_LOSS`.
+        is_retryable: Whether the same call can succeed later, without a change by the user.
+    """
+
+    condition = "KLOG_ERROR"
+    is_retryable = False
 
     def __init__(self, *args: object) -> None:
         """Keep the message, without passwords."""
@@ -90,6 +102,7 @@ def with_context(exc: Exception, text: str) -> KlogError:
         OptionError,
         ProducerFencedError,
         SchemaError,
+        StoreError,
     )
     return type(exc)(text) if isinstance(exc, kinds) else KlogError(text)
 
@@ -115,6 +128,8 @@ class CorruptRecordError(KlogError):
     `position` is the first damaged byte, counted from the start of the decoded bytes. A caller that
     knows the file adds it with `in_file`.
     """
+
+    condition = "KLOG_CORRUPT_RECORD"
 
     def __init__(self, reason: str, position: int = 0) -> None:
         """Set the reason and the position, which the message combines."""
@@ -144,6 +159,8 @@ class CorruptRecordError(KlogError):
 class CorruptFileError(CorruptRecordError):
     """A `CorruptRecordError` whose file and topic-partition are known."""
 
+    condition = "KLOG_CORRUPT_FILE"
+
     def __init__(self, reason: str, position: int, path: str, topic_partition: str) -> None:
         """Set the parts and the message that a user sees."""
         KlogError.__init__(
@@ -167,6 +184,8 @@ class UnsupportedFormatError(KlogError):
 
     `position` is that of the bytes in what was decoded, where they lie in a file.
     """
+
+    condition = "KLOG_UNSUPPORTED_FORMAT"
 
     def __init__(self, reason: str, position: int | None = None) -> None:
         """Set the reason and the position, which the message combines."""
@@ -194,13 +213,19 @@ class UnsupportedFormatError(KlogError):
 class NewerFormatError(UnsupportedFormatError):
     """A file of klog's that a newer klog wrote; the reason names the klog to install."""
 
+    condition = "KLOG_NEWER_FORMAT"
+
 
 class OffsetOutOfRangeError(KlogError):
     """A requested offset is below the log start or above the log end."""
 
+    condition = "KLOG_OFFSET_OUT_OF_RANGE"
+
 
 class DataLossError(KlogError):
     """Records that a plan or a checkpoint needs are gone."""
+
+    condition = "KLOG_DATA_LOSS"
 
 
 class OutOfOrderSequenceError(KlogError):
@@ -209,9 +234,13 @@ class OutOfOrderSequenceError(KlogError):
     klog no longer raises it. The class stays because `klog.errors` keeps its names.
     """
 
+    condition = "KLOG_OUT_OF_ORDER_SEQUENCE"
+
 
 class ProducerFencedError(KlogError):
     """A newer epoch of this producer, or of its coordinator, has written: this one must stop."""
+
+    condition = "KLOG_PRODUCER_FENCED"
 
 
 class LostCommitError(KlogError):
@@ -221,13 +250,20 @@ class LostCommitError(KlogError):
     ways out.
     """
 
+    condition = "KLOG_LOST_COMMIT"
+
 
 class ForkedCommitError(LostCommitError):
     """A commit was lost and another one has its version, maybe with records of its own."""
 
+    condition = "KLOG_FORKED_COMMIT"
+
 
 class CommitConflictError(KlogError):
     """A commit did not land, and is not valid after the commits of others."""
+
+    condition = "KLOG_COMMIT_CONFLICT"
+    is_retryable = True
 
 
 class CommitStateUnknownError(KlogError):
@@ -236,6 +272,20 @@ class CommitStateUnknownError(KlogError):
     A retry with the same transactional id and version is safe.
     """
 
+    condition = "KLOG_COMMIT_STATE_UNKNOWN"
+    is_retryable = True
+
+
+class StoreError(KlogError):
+    """A store did not answer, or refused: it is down, access is denied, a disk is full.
+
+    klog has tried again where that was safe. If a store stays away, a later run can succeed; if it
+    refuses, the message says what to change.
+    """
+
+    condition = "KLOG_STORE"
+    is_retryable = True
+
 
 class InvalidFileError(KlogError):
     """A file cannot be of the kind that its name says; it was not read.
@@ -243,34 +293,54 @@ class InvalidFileError(KlogError):
     A caller that can work without the file treats it as missing.
     """
 
+    condition = "KLOG_INVALID_FILE"
+
 
 class FileTooLargeError(InvalidFileError):
     """A file is larger than any file of its kind; it was not read."""
+
+    condition = "KLOG_FILE_TOO_LARGE"
 
 
 class NotRegularFileError(InvalidFileError):
     """A directory, a FIFO, a socket or a device has the name of a file; it was not read."""
 
+    condition = "KLOG_NOT_REGULAR_FILE"
+
 
 class UndecodableError(KlogError):
     """A key or a value whose bytes are not in the format that the reader names."""
+
+    condition = "KLOG_UNDECODABLE"
 
 
 class SchemaError(KlogError):
     """A schema of keys or values is invalid, has no type in Arrow, is missing, or has changed."""
 
+    condition = "KLOG_SCHEMA"
+
 
 class RegistryError(KlogError):
     """A schema registry did not answer, refused the request, or sent something else."""
+
+    condition = "KLOG_REGISTRY"
+    is_retryable = True
 
 
 class SchemaNotFoundError(RegistryError):
     """A schema registry does not have a schema: a subject, a version or an id."""
 
+    condition = "KLOG_SCHEMA_NOT_FOUND"
+    is_retryable = False
+
 
 class OptionError(KlogError):
     """An option, a path or a topic name is wrong."""
 
+    condition = "KLOG_INVALID_OPTION"
+
 
 class NoSubscriptionError(OptionError):
     """A read does not say which topics; who knows the root names them."""
+
+    condition = "KLOG_NO_SUBSCRIPTION"

@@ -130,6 +130,9 @@ def test_sentence_stands_without_a_traceback(
     assert f": klog.errors.{sentence}" in message or f"\nklog.errors.{sentence}" in message
     assert "Traceback" not in message
     assert 'File "' not in message
+    error_class = klog.error_class_of(caught.value)
+    assert error_class is not None
+    assert sentence.startswith(f"{error_class.__name__}: ")
 
 
 def test_error_of_a_defect_has_its_traceback(spark: SparkSession) -> None:
