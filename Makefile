@@ -42,7 +42,7 @@ PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
 SUITES = $(WITH_JAVA) $(BIN)/python -m tools.run_suites
 
 .PHONY: help env jar scala scala-format demo test ci full unit spark kafka stores slow package coverage \
-	lint types format corpus golden options command-line migrating fuzz fuzz-keep simulate bench \
+	lint docs types format corpus golden options command-line migrating fuzz fuzz-keep simulate bench \
 	bench-tiny bench-tiny-all smoke-min spark-next pyfiles wheel clean
 
 help: ## List every task
@@ -101,6 +101,9 @@ lint: $(READY) ## ruff and its format, names, words, and the direction of import
 	$(BIN)/python tools/check_names.py
 	$(BIN)/codespell -D - -D tools/words.txt
 	$(BIN)/lint-imports
+
+docs: $(READY) ## The site in dist/site; a warning or a dead link is an error
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env docs dist/site
 
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy

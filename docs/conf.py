@@ -1,6 +1,17 @@
-"""How Sphinx builds the site: `make docs`."""
+"""How Sphinx makes the site: `make docs`. docs/adr/0026-the-site.md says why Sphinx and Furo."""
+
+from __future__ import annotations
+
+import re
+
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+
+from klog import __version__
 
 project = "klog"
+release = version = __version__
+html_title = f"klog {__version__}"
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
@@ -8,4 +19,28 @@ extensions = [
     "sphinx_copybutton",
 ]
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["klog.css"]
+html_copy_source = html_show_sourcelink = html_show_copyright = html_show_sphinx = False
 myst_heading_anchors = 4
+"""Headings have the anchors that a Git host gives them."""
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 88
+default_role = "code"
+"""What docstrings put between single backticks is code."""
+
+_PAGE = re.compile(r"\bdocs/([\w-]+)\.md\b")
+
+
+def link_pages(*arguments: object) -> None:
+    """Let a docstring that names a page of docs/ lead there; the last argument has its lines."""
+    lines = arguments[-1]
+    assert isinstance(lines, list)
+    lines[:] = [_PAGE.sub(r":doc:`\1`", line) for line in lines]
+
+
+def setup(app: Sphinx) -> None:
+    """Show bytes in hexadecimal as text, and let docstrings link to pages."""
+    app.add_lexer("hex", TextLexer)
+    app.connect("autodoc-process-docstring", link_pages)

@@ -72,7 +72,13 @@ CI: Sequence[Lane] = (
         ("make", "bench-tiny"),
     ],
     [("pytest", f"{ON_KAFKA} and not full"), ("pytest", f"{ON_DELTA} and not full")],
-    [("make", "lint"), ("make", "types"), ("pytest", f"{UNIT} and not full"), ("make", "scala")],
+    [
+        ("make", "lint"),
+        ("make", "docs"),
+        ("make", "types"),
+        ("pytest", f"{UNIT} and not full"),
+        ("make", "scala"),
+    ],
 )
 FULL: Sequence[Lane] = (
     [("pytest", ON_SPARK), ("make", "smoke-min")],
@@ -86,6 +92,7 @@ FULL: Sequence[Lane] = (
     [("pytest", ON_KAFKA), ("make", "scala"), ("pytest", ON_DELTA), ("make", "bench-tiny-all")],
     [
         ("make", "lint"),
+        ("make", "docs"),
         ("make", "types"),
         ("pytest", UNIT),
         ("pytest", SLOW),

@@ -2,7 +2,7 @@
 
 The rule: a `text` block is the output of the block above it. Blocks run in a folder of their own,
 with links to the repository's files. Python blocks share one process; a shell block between them
-runs where it stands.
+runs where it stands. A directive of the site, such as `{toctree}`, is not a block.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import NamedTuple
 from tests.support.project import PROJECT
 
 PYTHON, SHELL, TEXT = "python", "sh", "text"
+_FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _MARK = "---- next block"
 _RUN_SHELL = "import subprocess as _s; print(_s.check_output(['bash', '-ec', {code!r}], text=True))"
 
@@ -32,11 +33,12 @@ class Block(NamedTuple):
 
 def blocks_of(page: str) -> list[Block]:
     """Return the blocks of a page in Markdown that can be run."""
-    matches = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    following = [*matches[1:], ("", "")]
+    fences = [(info.partition(" ")[0], code) for info, code in _FENCE.findall(page)]
+    fences = [fence for fence in fences if not fence[0].startswith("{")]
+    following = [*fences, ("", "")][1:]
     return [
         Block(language, code, text if after == TEXT else None)
-        for (language, code), (after, text) in zip(matches, following, strict=True)
+        for (language, code), (after, text) in zip(fences, following, strict=True)
         if language != TEXT
     ]
 
