@@ -12,6 +12,7 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 READY := $(VENV)/.ready
 FUZZ_READY := $(VENV)/.fuzz
+BROWSER_READY := $(VENV)/.browser
 FUZZ_SECONDS ?= 120
 SEEDS ?= 0..1000
 MIN := .venv-min
@@ -42,7 +43,7 @@ PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
 SUITES = $(WITH_JAVA) $(BIN)/python -m tools.run_suites
 
 .PHONY: help env jar scala scala-format demo test ci full unit spark kafka stores slow package coverage \
-	lint docs types format corpus golden options command-line migrating fuzz fuzz-keep simulate bench \
+	lint docs browser types format corpus golden options command-line migrating fuzz fuzz-keep simulate bench \
 	bench-tiny bench-tiny-all smoke-min spark-next pyfiles wheel clean
 
 help: ## List every task
@@ -104,6 +105,9 @@ lint: $(READY) ## ruff and its format, names, words, and the direction of import
 
 docs: $(READY) ## The site in dist/site; a warning or a dead link is an error
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env docs dist/site
+
+browser: docs $(BROWSER_READY) ## The site in Debian's Chromium, with screenshots in build/screenshots
+	$(BIN)/python -m pytest -m "" tests/pages/site_in_browser.py
 
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy
@@ -187,6 +191,12 @@ $(FUZZ_READY): $(READY)
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || { \
 	  echo "atheris has wheels for Linux on x86-64 only; make unit puts its corpus to the decoders" >&2; \
 	  exit 1; }
+	@touch $@
+
+$(BROWSER_READY): $(READY)
+	$(UV) sync --frozen --quiet --inexact --group browser
+	@command -v chromium >/dev/null || apt-get install --yes --quiet chromium || { \
+	  echo "make browser needs chromium: apt-get install chromium, as root" >&2; exit 1; }
 	@touch $@
 
 $(MIN_READY): $(READY)

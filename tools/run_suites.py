@@ -92,7 +92,7 @@ FULL: Sequence[Lane] = (
     [("pytest", ON_KAFKA), ("make", "scala"), ("pytest", ON_DELTA), ("make", "bench-tiny-all")],
     [
         ("make", "lint"),
-        ("make", "docs"),
+        ("make", "browser"),
         ("make", "types"),
         ("pytest", UNIT),
         ("pytest", SLOW),
