@@ -43,8 +43,8 @@ PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest -p tools.suite_times
 SUITES = $(WITH_JAVA) $(BIN)/python -m tools.run_suites
 
 .PHONY: help env jar scala scala-format demo test ci full unit spark kafka stores slow package coverage \
-	lint docs browser types format corpus golden options command-line migrating fuzz fuzz-keep simulate bench \
-	bench-tiny bench-tiny-all smoke-min spark-next pyfiles wheel clean
+	lint docs browser types format corpus golden options topic-configs command-line migrating fuzz fuzz-keep \
+	simulate bench bench-tiny bench-tiny-all smoke-min spark-next pyfiles wheel clean
 
 help: ## List every task
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -153,6 +153,9 @@ spark-next: jar $(NEXT_READY) ## The Spark tests with the newest PySpark; the ja
 
 options: $(READY) ## Write docs/options.md from the table of options
 	$(BIN)/python -m tools.options_page
+
+topic-configs: $(READY) ## Write docs/topic-configs.md from the table of topic configs
+	$(BIN)/python -m tools.topic_configs_page
 
 command-line: $(READY) ## Write the verbs of docs/command-line.md from klog's parser
 	$(BIN)/python -m tools.command_line_page

@@ -22,6 +22,8 @@ _MAX_LONG = (1 << 63) - 1
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 """A sign and the digits of a long; as in Java, any number of zeros may stand before them."""
 _REPLICAS = re.compile(r"([0-9]+:[0-9]+)(,[0-9]+:[0-9]+)*")
+_NO_VALUE = "\0"
+"""A text that is the value of no config."""
 _VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?(-IV[0-9]+)?")
 COMMIT_RETENTION_MS = "klog.commit.retention.ms"
 """How long commits stay: for so long the history of a topic reaches, and its past at most."""
@@ -32,11 +34,13 @@ SAME_AS_TOTAL = -2
 
 
 def _integer(min_value: int, max_value: int, also: int | None = None) -> Parser:
+    or_also = "" if also is None else f"{also} or "
+
     def parse(text: str) -> int:
         match = _INTEGER.fullmatch(text)
         number = int("".join(match.groups())) if match else None
         if number is None or not (min_value <= number <= max_value or number == also):
-            raise ValueError(f"must be a whole number from {min_value} to {max_value}")
+            raise ValueError(f"must be {or_also}a whole number from {min_value} to {max_value}")
         return number
 
     return parse
@@ -138,7 +142,7 @@ TOPIC_CONFIGS: dict[str, tuple[Value, Parser]] = {
 
 _NO_REPLICAS = "klog has no replicas; the store decides how many copies it keeps"
 _DURABLE = "a write is durable when its commit is acknowledged"
-_ONE_STORE = "all segments are in one store, there is no second tier"
+_ONE_STORE = "all segments are in one store; there is no second tier"
 
 BROKER_ONLY_CONFIGS: dict[str, str] = {
     "file.delete.delay.ms": f"vacuum deletes files, after {REMOVED_FILE_RETENTION_MS}",
@@ -159,7 +163,7 @@ BROKER_ONLY_CONFIGS: dict[str, str] = {
     "remote.log.copy.disable": _ONE_STORE,
     "remote.log.delete.on.disable": _ONE_STORE,
     "remote.storage.enable": _ONE_STORE,
-    "segment.jitter.ms": "segments roll within a write, so they do not all wait for one time",
+    "segment.jitter.ms": "each write begins new segments, so topics do not all roll at one time",
     "unclean.leader.election.enable": "klog has no replicas, so it elects no leader",
 }
 """Configs of Kafka's that klog topics refuse, with the reason."""
@@ -168,6 +172,19 @@ BROKER_ONLY_CONFIGS: dict[str, str] = {
 def klog_config_names() -> list[str]:
     """Return the names of the configs that a klog topic takes."""
     return [name for name in TOPIC_CONFIGS if name not in BROKER_ONLY_CONFIGS]
+
+
+def config_description(name: str) -> str:
+    """Return what the value of a config must be, as errors say it.
+
+    Args:
+        name: A name of `TOPIC_CONFIGS`.
+    """
+    try:
+        TOPIC_CONFIGS[name][1](_NO_VALUE)
+    except ValueError as exc:
+        return str(exc).removeprefix("must be ")
+    raise AssertionError(f"{name}: takes any text")
 
 
 def default_config_text(name: str) -> str:

@@ -6,14 +6,17 @@ A test holds the page to this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+from klog.connector.options.as_of import AS_OF_TIMESTAMP
+from klog.connector.options.offset_range_values import OFFSET_RANGE_LIMIT, TIMESTAMP
 from klog.connector.options.option import Option, Use
 from klog.connector.options.option_map import REFUSED_KEYS
-from klog.connector.options.option_table import OPTION_TABLE
+from klog.connector.options.option_table import OPTION_TABLE, SEGMENT_OPTIONS, TOPIC_CONFIGS
+from klog.logformat.topic_config_defaults import config_description
 from tools.generated_part import markdown_table
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
@@ -21,50 +24,118 @@ PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 _TOP = """\
 # Options
 
-`make options` writes this page from the table of options
-(`connector/options/option_table.py`). Names and meanings are those of Spark's Kafka connector.
-Names have any case. An unknown option is an error that names the nearest one.
+This page lists the options of reads, writes and stores: their values, their defaults and what they
+mean. Most names and meanings are those of Spark's Kafka connector.
 
 ```python
-df = spark.read.format("klog").option("subscribe", "orders").load("/data/klog")
+orders = spark.read.format("klog").option("subscribe", "orders").load("/data/klog")
 df.write.format("klog").option("topic", "copies").mode("append").save("/data/klog")
+print(orders.count())
 ```
+
+```text
+100
+```
+
+* klog ignores capitals in the names of options: `startingoffsets` is `startingOffsets`.
+* An unknown option is an error. The error names the most similar option.
+* "for" says whether a batch, a stream or both take the option.
 """
 _READ = """\
 ## Reads
 
-Options of `spark.read` and `spark.readStream`. Set exactly one of `subscribe`, `subscribePattern`
-and `assign`.
+Options of `spark.read` and `spark.readStream`.
 """
 _LOAD = """
 Spark does not say at `load()` whether the read is a batch or a stream. An option that is wrong for
 both is an error at `load()`. An option that is wrong for one of them is an error when the batch
 runs or the stream starts.
 """
+_FORMS = """\
+### Offsets and times
+
+Options for offsets, such as `startingOffsets`, take the first six forms of the table. Options for
+times, such as `startingTimestamp`, take the last four. `asOfTimestamp` does not take the last form.
+Options with `ByTimestamp` in their name take only JSON of times in ms.
+
+| form | meaning |
+| --- | --- |
+| `earliest` | the log start offset of each partition |
+| `latest` | the last stable offset of each partition; with `read_uncommitted` its log end |
+| `{"orders": {"0": 23, "1": -2}}` | an offset of each partition; -2 is earliest, -1 is latest |
+| `-100` | the last 100 offsets of each partition; only in options for offsets |
+| `now`, `now-10m` | now, and ten minutes ago; the units are `ms`, `s`, `m`, `h`, `d` and `w` |
+| `2026-11-01T00:00:00Z` | a date and time with its zone |
+| `1793491200000` | a time in ms since 1970; only in options for times |
+| `-1`, `-2`, `-3` | latest, earliest, and the record with the largest timestamp |
+
+### Sizes and durations
+
+A size is a number of bytes, or a number with `k`, `m`, `g`, `t` or `p`. Each unit is 1024 times the
+unit before. A duration is a number of ms, or a number with `us`, `ms`, `s`, `m`, `min`, `h` or `d`.
+These are Spark's units.
+"""
 _WRITE = """\
 ## Writes
 
-Options of `df.write` and `df.writeStream`; those from `compression.type` on are also `options=` of
-`klog.open(...).append`.
+Options of `df.write` and `df.writeStream`. Those under
+[Batches and segments](#batches-and-segments) are also `options=` of `klog.open(...).append`.
 """
+_READ_GROUPS: Mapping[str, Sequence[str]] = {
+    "Topics and partitions": ("path", "paths", "subscribe", "subscribePattern", "assign"),
+    "Start and end": (
+        "startingOffsets",
+        "startingTimestamp",
+        "startingOffsetsByTimestamp",
+        "startingOffsetsByTimestampStrategy",
+        "endingOffsets",
+        "endingTimestamp",
+        "endingOffsetsByTimestamp",
+        "asOfVersion",
+        "asOfTimestamp",
+    ),
+    "Records and columns": ("isolationLevel", "includeHeaders", "columns", "failOnDataLoss"),
+    "Tasks": ("minPartitions", "maxRecordsPerPartition", "maxBytesPerPartition", "engine"),
+    "Micro-batches": (
+        "maxOffsetsPerTrigger",
+        "maxBytesPerTrigger",
+        "minOffsetsPerTrigger",
+        "maxTriggerDelay",
+    ),
+}
+_WRITE_GROUPS: Mapping[str, Sequence[str]] = {
+    "Topic and writer": (
+        "path",
+        "topic",
+        "createTopic",
+        "numPartitions",
+        "transactionalId",
+        "transactionVersion",
+        "deadLetterTopic",
+        "includeHeaders",
+    ),
+    "Engine of a write": ("engine", "distributionMode"),
+    "Batches and segments": tuple(row.name for row in SEGMENT_OPTIONS),
+}
 _STORAGE = """\
 ## Stores
 
-Options of reads, writes and jobs, and without `storage.` keywords of `klog.open`. What is not set
-comes from the environment ([stores](stores.md#options)). Errors and logs of klog show no secret.
+Options of reads, writes and jobs. `klog.open` takes them as keywords without `storage.`. What you
+do not set comes from the environment ([stores](stores.md#options)). Errors and logs of klog do not
+show secrets.
 """
 _NO_EFFECT = """\
 ## Options of Kafka's clients
 
-To move a job from `format("kafka")` to `format("klog")`, change its format and its path. These
-options of Kafka's clients set the option of klog that has the same name without `kafka.`
-(`kafka.isolation.level` sets `isolationLevel`):
+To move a job from `format("kafka")` to `format("klog")`, change its format and its path
+([migrating](migrating.md)). These options of Kafka's clients set the option of klog with the same
+name without `kafka.`. For example, `kafka.isolation.level` sets `isolationLevel`.
 
 {aliases}.
 
-Any other option that begins with `kafka.`, and `kafkaConsumer.*`, `fetchOffset.*` and
-`groupIdPrefix` of a read, has no effect; one warning names them. A read refuses what Spark's Kafka
-connector refuses:
+All other options that begin with `kafka.` have no effect. In a read, `kafkaConsumer.*`,
+`fetchOffset.*` and `groupIdPrefix` have no effect either. One warning names these options. A read
+refuses the options that Spark's Kafka connector refuses:
 
 {of_read}
 A write refuses these:
@@ -76,14 +147,21 @@ _PLANNED = """\
 A read with one of these options is an error until a later version brings it.
 """
 
+_MAKE = """\
+`make options` writes this page from the table of options (`connector/options/option_table.py`).
+"""
+
 
 def options_page() -> str:
     """Return the text of docs/options.md."""
     aliases = [row.kafka_name for row in OPTION_TABLE if row.kafka_name]
     sections = [
         _TOP,
-        _READ + "\n" + _table(_rows(Use.READ)) + _LOAD,
-        _WRITE + "\n" + _table(_rows(Use.WRITE)),
+        _READ + _LOAD,
+        *_tables(Use.READ, _READ_GROUPS),
+        _FORMS,
+        _WRITE,
+        *_tables(Use.WRITE, _WRITE_GROUPS),
         _STORAGE + "\n" + _storage_table(),
         _NO_EFFECT.format(
             aliases=_wrapped(f"`{name}`" for name in aliases),
@@ -92,7 +170,7 @@ def options_page() -> str:
         ),
         _PLANNED + "\n" + _planned_table(),
     ]
-    return "\n".join(sections)
+    return "\n".join([*sections, _MAKE])
 
 
 def _wrapped(names: Iterable[str]) -> str:
@@ -103,6 +181,15 @@ def _rows(use: Use) -> list[Option[Any]]:
     return [row for row in OPTION_TABLE if row.use is use and row.is_supported]
 
 
+def _tables(use: Use, groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield a heading and a table for each group; each option is in one group."""
+    rows = {row.name: row for row in _rows(use)}
+    for title, names in groups.items():
+        yield f"### {title}\n\n{_table([rows.pop(name) for name in names])}"
+    if rows:
+        raise ValueError(f"no table has {', '.join(rows)}; add them to the groups of options_page")
+
+
 def _table(rows: Sequence[Option[Any]]) -> str:
     return markdown_table(
         ("option", "value", "default", "for", "meaning"),
@@ -111,13 +198,20 @@ def _table(rows: Sequence[Option[Any]]) -> str:
 
 
 def _value(row: Option[Any]) -> str:
+    if row in TOPIC_CONFIGS:
+        return f"[{config_description(row.name)}](topic-configs.md)"
+    if row.parser == OFFSET_RANGE_LIMIT:
+        return "[offsets or a time](#offsets-and-times), such as `latest`, `-100` or JSON"
+    if row.parser in (TIMESTAMP, AS_OF_TIMESTAMP):
+        return "[a time](#offsets-and-times), such as `now-10m`"
     example = f", such as `{row.parser.example}`" if row.parser.example else ""
     return row.parser.description + example
 
 
 def _default(row: Option[Any]) -> str:
     default = "" if row.default is None else f"`{row.default}`"
-    return default + (f"; streams `{row.stream_default}`" if row.stream_default else "")
+    stream_default = f"streams `{row.stream_default}`" if row.stream_default else ""
+    return "; ".join(filter(None, (default, stream_default, row.default_help)))
 
 
 def _storage_table() -> str:

@@ -83,6 +83,7 @@ class Option(Generic[T]):
         help: What it means, in a line of docs/options.md.
         default: The text that counts if the option is not set; None if there is no default.
         stream_default: The same for a stream, if it differs.
+        default_help: What happens without the option, if `default` does not say it; Markdown.
         mode: Whether a batch, a stream or both take it.
         wrong_mode_reason: Why the other one refuses it, and what to do.
         kafka_name: The spelling with `kafka.` that means the same, if any.
@@ -98,6 +99,7 @@ class Option(Generic[T]):
     help: str
     default: str | None = None
     stream_default: str | None = None
+    default_help: str = ""
     mode: Mode = Mode.BOTH
     wrong_mode_reason: str = ""
     kafka_name: str = ""

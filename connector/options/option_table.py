@@ -20,6 +20,7 @@ from klog.connector.options.storage_option_table import FSSPEC, STORAGE_OPTIONS
 from klog.logformat.batches.batch_limits import DEFAULT_BATCH_BYTES, MAX_BATCH_BYTES
 from klog.logformat.broker_files.file_names import MAX_OFFSET
 from klog.logformat.codecs.codec_names import CODEC_LEVELS, CODEC_NAMES
+from klog.logformat.topic_config_defaults import default_config_text
 from klog.logformat.topic_partition import MAX_PARTITIONS
 
 PARTITIONERS = ("murmur2", "sticky", "round-robin")
@@ -36,30 +37,37 @@ READ_PATH = Option(
     "path",
     Use.READ,
     values.TEXT,
-    "What `load()` has: a klog root, or the log directories of a broker with commas between them.",
+    "What `load()` gets: a klog root, or the log directories of a broker with commas between them.",
+    default_help="required; `load()` sets it",
 )
 READ_PATHS = Option(
     "paths",
     Use.READ,
     values.PATH_LIST,
-    "What `load()` has as a list: the log directories of a broker, as JSON. Wins over `path`.",
+    "What `load()` gets as a list: the log directories of a broker, as JSON. Wins over `path`.",
+    default_help="none",
 )
-SUBSCRIBE = Option("subscribe", Use.READ, values.TOPIC_LIST, "The topics to read.")
+_REQUIRED = "exactly one of `subscribe`, `subscribePattern` and `assign` is required"
+SUBSCRIBE = Option(
+    "subscribe", Use.READ, values.TOPIC_LIST, "The topics to read.", default_help=_REQUIRED
+)
 SUBSCRIBE_PATTERN = Option(
     "subscribePattern",
     Use.READ,
     values.REGULAR_EXPRESSION,
-    "The topics to read: those in whose name the pattern is found. Kafka's internal topics never "
-    "match.",
+    "The topics to read: all topics with a name that contains a match of the pattern. Kafka's "
+    "internal topics never match.",
+    default_help=_REQUIRED,
 )
-ASSIGN = Option("assign", Use.READ, values.PARTITION_LISTS, "The partitions to read.")
+ASSIGN = Option(
+    "assign", Use.READ, values.PARTITION_LISTS, "The partitions to read.", default_help=_REQUIRED
+)
 STARTING_OFFSETS = Option(
     "startingOffsets",
     Use.READ,
     limits.OFFSET_RANGE_LIMIT,
-    "Where the read starts. JSON must name every partition of the read; -2 is earliest, -1 latest. "
-    "Only a stream can start at `latest`. `-100` is the last 100 offsets of each partition, "
-    "`now-10m` the records of the last ten minutes, `2026-11-01T00:00:00Z` those since then.",
+    "Where the read starts. JSON must name every partition of the read. Only a stream can start at "
+    "`latest`. If a stream has a checkpoint, it starts there, and this option has no effect.",
     default="earliest",
     stream_default="latest",
 )
@@ -67,31 +75,32 @@ STARTING_TIMESTAMP = Option(
     "startingTimestamp",
     Use.READ,
     limits.TIMESTAMP,
-    "A time in ms since 1970: the read starts at the first record at or after it. -1 is latest, -2 "
-    "earliest, -3 the record with the largest time. An age and a time with its zone do too. Wins "
-    "over `startingOffsetsByTimestamp` and `startingOffsets`.",
+    "The read starts in each partition at the first record at or after this time. Wins over "
+    "`startingOffsetsByTimestamp` and `startingOffsets`.",
+    default_help="`startingOffsets` decides",
 )
 STARTING_OFFSETS_BY_TIMESTAMP = Option(
     "startingOffsetsByTimestamp",
     Use.READ,
     limits.TIMESTAMPS_BY_PARTITION,
-    "The same by partition: JSON that must name every partition of the read. Wins over "
-    "`startingOffsets`.",
+    "A time for each partition: the read starts there at the first record at or after it. The JSON "
+    "must name every partition of the read. Wins over `startingOffsets`.",
+    default_help="`startingOffsets` decides",
 )
 STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY = Option(
     "startingOffsetsByTimestampStrategy",
     Use.READ,
     values.choice("error", "latest", any_case=True),
-    "What happens to a partition that has no record at or after the time of its start: an error, "
-    "or the read starts at its latest offset.",
+    "What happens if a partition has no record at or after the time at which the read starts. "
+    "`error`: the read fails. `latest`: the read starts at the latest offset of the partition.",
     default="error",
 )
 ENDING_OFFSETS = Option(
     "endingOffsets",
     Use.READ,
     limits.OFFSET_RANGE_LIMIT,
-    "Where the read ends, exclusive. JSON must name every partition of the read; -1 is latest. "
-    "`earliest` is not allowed. `-100`, `now-10m` and a time are those of `startingOffsets`.",
+    "Where the read ends. The read does not include this offset. JSON must name every partition of "
+    "the read. `earliest` is not allowed.",
     default="latest",
     mode=Mode.BATCH,
     wrong_mode_reason=_NO_END,
@@ -100,8 +109,10 @@ ENDING_TIMESTAMP = Option(
     "endingTimestamp",
     Use.READ,
     limits.TIMESTAMP,
-    "A time: the read ends before the first record at or after it, or at latest if there is none. "
-    "Wins over `endingOffsetsByTimestamp` and `endingOffsets`.",
+    "The read ends in each partition before the first record at or after this time. Without such a "
+    "record it ends at the latest offset. Wins over `endingOffsetsByTimestamp` and "
+    "`endingOffsets`.",
+    default_help="`endingOffsets` decides",
     mode=Mode.BATCH,
     wrong_mode_reason=_NO_END,
 )
@@ -109,8 +120,9 @@ ENDING_OFFSETS_BY_TIMESTAMP = Option(
     "endingOffsetsByTimestamp",
     Use.READ,
     limits.TIMESTAMPS_BY_PARTITION,
-    "The same by partition: JSON that must name every partition of the read. Wins over "
-    "`endingOffsets`.",
+    "A time for each partition: the read ends there before the first record at or after it. The "
+    "JSON must name every partition of the read. Wins over `endingOffsets`.",
+    default_help="`endingOffsets` decides",
     mode=Mode.BATCH,
     wrong_mode_reason=_NO_END,
 )
@@ -118,7 +130,8 @@ ISOLATION_LEVEL = Option(
     "isolationLevel",
     Use.READ,
     values.choice(READ_COMMITTED, READ_UNCOMMITTED),
-    "`read_committed` leaves out the records of aborted and open transactions.",
+    "`read_committed` leaves out the records of aborted transactions, and ends at the first open "
+    "transaction. `read_uncommitted` returns them.",
     default=READ_COMMITTED,
     kafka_name="kafka.isolation.level",
 )
@@ -133,59 +146,66 @@ FAIL_ON_DATA_LOSS = Option(
     "failOnDataLoss",
     Use.READ,
     values.BOOLEAN,
-    "With `true`, records that are gone before they are read are an error. With `false`, they are "
-    "a warning, and the read goes on with the others.",
+    "What happens if records were deleted before klog reads them. `true`: the read fails. "
+    "`false`: klog warns, and reads the other records.",
     default="true",
 )
 MIN_PARTITIONS = Option(
     "minPartitions",
     Use.READ,
     values.whole_number(1, MAX_INT),
-    "The minimum number of tasks, unless there are fewer offsets. If it is not set, a task reads "
-    "about 64 MiB.",
+    "The minimum number of tasks of a read or a micro-batch. If there are fewer offsets, there are "
+    "fewer tasks.",
+    default_help="none; a task reads about 64 MiB",
 )
 MAX_RECORDS_PER_PARTITION = Option(
     "maxRecordsPerPartition",
     Use.READ,
     values.whole_number(1, MAX_LONG),
     "The maximum number of offsets of a task.",
+    default_help="no limit",
 )
 MAX_BYTES_PER_PARTITION = Option(
     "maxBytesPerPartition",
     Use.READ,
     values.SIZE,
-    "The size of a task in bytes of the log, about: a task begins and ends at an index entry. The "
-    "default is 64 MiB.",
+    "About how many bytes of the log a task reads. It is not exact, because a task begins and ends "
+    "at an index entry.",
+    default_help="64 MiB",
 )
 MAX_OFFSETS_PER_TRIGGER = Option(
     "maxOffsetsPerTrigger",
     Use.READ,
     values.whole_number(0, MAX_LONG),
-    "The maximum number of offsets of a micro-batch, shared by partitions as their backlogs are: "
-    "each share is rounded down, but is at least one offset.",
+    "The maximum number of offsets of a micro-batch. The partitions share it in proportion to "
+    "their backlogs. Each share is rounded down, but is at least one offset.",
+    default_help="no limit",
     mode=Mode.STREAM,
 )
 MAX_BYTES_PER_TRIGGER = Option(
     "maxBytesPerTrigger",
     Use.READ,
     values.SIZE,
-    "The size of a micro-batch in bytes of the log, about, shared by partitions as their backlogs "
-    "are.",
+    "About how many bytes of the log a micro-batch has. The partitions share it in proportion to "
+    "their backlogs.",
+    default_help="no limit",
     mode=Mode.STREAM,
 )
 MIN_OFFSETS_PER_TRIGGER = Option(
     "minOffsetsPerTrigger",
     Use.READ,
     values.LONG,
-    "A micro-batch waits until there are so many offsets, or until `maxTriggerDelay` has passed. "
-    "The first one after a start does not wait, and `availableNow` reads the rest.",
+    "A micro-batch waits until there are this many offsets, or until `maxTriggerDelay` has passed. "
+    "The first micro-batch after a start does not wait. `availableNow` also reads the last "
+    "offsets, even if there are fewer.",
+    default_help="a micro-batch does not wait",
     mode=Mode.STREAM,
 )
 MAX_TRIGGER_DELAY = Option(
     "maxTriggerDelay",
     Use.READ,
     values.DURATION,
-    "How long `minOffsetsPerTrigger` waits.",
+    "The longest time that a micro-batch waits because of `minOffsetsPerTrigger`.",
     default="15m",
     mode=Mode.STREAM,
 )
@@ -193,8 +213,9 @@ AS_OF_VERSION = Option(
     VERSION_OPTION,
     Use.READ,
     as_of.AS_OF_VERSION,
-    "Reads one topic of a klog root as its commit of this version left it. `klog history` shows "
-    "the versions.",
+    "Reads one topic of a klog root as it was after the commit with this version. `klog history` "
+    "shows the versions.",
+    default_help="the last version",
     mode=Mode.BATCH,
     wrong_mode_reason=_NO_PAST,
 )
@@ -202,8 +223,9 @@ AS_OF_TIMESTAMP = Option(
     TIME_OPTION,
     Use.READ,
     as_of.AS_OF_TIMESTAMP,
-    "The same as of the last commit at or before a time: ms since 1970, an age such as `now-1d`, "
-    "or a time with its zone.",
+    "Reads one topic of a klog root as it was after the last commit at or before this time. Set "
+    "this option or `asOfVersion`, not both.",
+    default_help="the last version",
     mode=Mode.BATCH,
     wrong_mode_reason=_NO_PAST,
 )
@@ -211,122 +233,153 @@ COLUMNS = Option(
     "columns",
     Use.READ,
     values.COLUMN_LIST,
-    "The columns of the result. The others are not decoded. The default is all columns, "
-    "`headers` only with `includeHeaders`.",
+    "The columns of the result. klog does not decode the others.",
+    default_help="all columns; `headers` only with `includeHeaders`",
 )
 
 
-def _engine(use: Use, step: str, verb: str) -> Option[str]:
+def _engine(use: Use, page_part: str, tasks: str, verb: str) -> Option[str]:
     return Option(
         "engine",
         use,
         values.choice("auto", "python", "jvm", any_case=True),
-        f"What {step}: `python`, or `jvm` with klog's jar (docs/engines.md). `auto` is the JVM "
-        f"where it can {verb}, else Python; `jvm` is an error where it cannot.",
+        f"Which [engine](engines.md#{page_part}) runs the tasks that {tasks}. `auto`: the JVM if "
+        f"the session has klog's jar and the JVM can {verb}, else Python. `jvm`: it is an error if "
+        f"the JVM cannot {verb}.",
         default="auto",
+        default_help="or the conf `spark.klog.engine`"
+        if use is Use.READ
+        else "or the confs `spark.klog.write.engine` and `spark.klog.engine`",
     )
 
 
-ENGINE = _engine(Use.READ, "decodes", "read")
+ENGINE = _engine(Use.READ, "which-engine-reads", "decode records", "read this")
 
 # Writes.
 
-WRITE_PATH = Option("path", Use.WRITE, values.TEXT, "What `save()` and `start()` have: the root.")
-WRITE_ENGINE = _engine(Use.WRITE, "encodes", "write")
+WRITE_PATH = Option(
+    "path",
+    Use.WRITE,
+    values.TEXT,
+    "What `save()` and `start()` get: the klog root.",
+    default_help="required; `save()` or `start()` sets it",
+)
+WRITE_ENGINE = _engine(Use.WRITE, "which-engine-writes", "encode rows", "write this")
 DISTRIBUTION_MODE = Option(
     "distributionMode",
     Use.WRITE,
     values.choice("none", "hash", any_case=True),
-    "With `hash` a write of the JVM leaves one file a partition and roll, where that saves files: "
-    "one task gets all batches of a partition. With `none` each task writes its rows, as Python's "
-    "tasks always do.",
+    "For writes of the JVM engine. `hash`: Spark shuffles the batches, so that one task writes all "
+    "batches of a partition to few files. `none`: each task writes its own rows to files of its "
+    "own, as tasks of the Python engine always do.",
     default="hash",
 )
 TOPIC = Option(
     "topic",
     Use.WRITE,
     values.TOPIC_NAME,
-    "The topic to write to. Wins over a column `topic`; one of the two is required.",
+    "The topic to write to. Wins over a column `topic`.",
+    default_help="the column `topic`; one of the two is required",
 )
 TRANSACTIONAL_ID = Option(
     "transactionalId",
     Use.WRITE,
     values.TRANSACTIONAL_ID_TEXT,
-    "The name of the writer. A batch write sets it together with `transactionVersion`. The default "
-    "of a stream is the id of its query.",
+    "The name of the writer, for [exactly-once writes](exactly-once.md). A batch needs "
+    "`transactionVersion` too.",
+    default_help="a stream: the id of its query; a batch: none",
 )
 TRANSACTION_VERSION = Option(
     "transactionVersion",
     Use.WRITE,
     values.whole_number(0, MAX_OFFSET),
-    "The number of this write. A write at or below the last number of its `transactionalId` does "
-    "nothing.",
+    "The number of this write. If it is not above the last number that the `transactionalId` has "
+    "written, the write does nothing.",
+    default_help="none",
     mode=Mode.BATCH,
     wrong_mode_reason="a stream counts its batches itself. Leave it out",
 )
 CREATE_TOPIC = Option(
-    "createTopic", Use.WRITE, values.BOOLEAN, "Whether a missing topic is created.", default="true"
+    "createTopic",
+    Use.WRITE,
+    values.BOOLEAN,
+    "`true`: the write creates a missing topic. `false`: a missing topic is an error.",
+    default="true",
 )
 NUM_PARTITIONS = Option(
     "numPartitions",
     Use.WRITE,
     values.whole_number(1, MAX_PARTITIONS),
-    "The number of partitions of a topic that the write creates. The default is `num.partitions` "
-    "of the root.",
+    "The number of partitions of a topic that the write creates. If the topic exists, it must have "
+    "this number.",
+    default_help="`num.partitions` of the root, usually 1",
 )
 DEAD_LETTER_TOPIC = Option(
     "deadLetterTopic",
     Use.WRITE,
     values.TOPIC_NAME,
-    "The topic for rows that cannot be written, with the reason in headers. If it is not set, such "
-    "a row fails the write.",
+    "The topic for [rows that cannot be written](exactly-once.md#rows-that-cannot-be-written). "
+    "Their headers say the reason.",
+    default_help="none; such a row fails the write",
 )
 WRITE_HEADERS = Option(
     "includeHeaders",
     Use.WRITE,
     values.BOOLEAN,
-    "Has no effect, as in Spark's Kafka sink: headers are written if there is a column `headers`.",
+    "Has no effect, as in Spark's Kafka sink: a write includes the column `headers` if it exists.",
     default="false",
 )
 COMPRESSION_TYPE = Option(
     "compression.type",
     Use.WRITE,
     values.choice(*CODEC_NAMES, "uncompressed", "producer"),
-    "The codec. `uncompressed` means `none`, `producer` means `zstd`. The default is the topic's "
-    "config, else `zstd`.",
+    "The codec of the batches. `uncompressed` means `none`, `producer` means `zstd`.",
+    default_help="`compression.type` of the topic, else `zstd`",
     kafka_name="kafka.compression.type",
 )
 BATCH_SIZE = Option(
     "batch.size",
     Use.WRITE,
     values.byte_count(MAX_BATCH_BYTES),
-    "The size of a batch before compression.",
+    "The maximum size of a batch in bytes before compression. `max.message.bytes` can make batches "
+    "smaller.",
     default=str(DEFAULT_BATCH_BYTES),
+    default_help=f"{DEFAULT_BATCH_BYTES >> 10} KiB",
     kafka_name="kafka.batch.size",
 )
 BUFFER_MEMORY = Option(
     "buffer.memory",
     Use.WRITE,
     values.byte_count(MAX_LONG),
-    "How many bytes of rows and batches a task keeps in memory. More wait in a temporary file.",
+    "How many bytes of rows and batches a task keeps in memory. The rest is in a temporary file.",
     default=str(BUFFER_BYTES),
+    default_help=f"{BUFFER_BYTES >> 20} MiB",
     kafka_name="kafka.buffer.memory",
 )
 PARTITIONER = Option(
     "partitioner",
     Use.WRITE,
     values.choice(*PARTITIONERS),
-    "Which partition a row without a column `partition` goes to. `murmur2` is Kafka's: by the key, "
-    "and sticky for a row without a key.",
+    "How klog chooses the partition of a row that has no `partition`. `murmur2`: by the key as "
+    "Kafka does, and as `sticky` for a row without a key. `sticky`: all rows of a task go to "
+    "one partition; other tasks and later writes use other partitions. `round-robin`: each row "
+    "goes to the next partition.",
     default=PARTITIONERS[0],
 )
+
+
+def _from_topic(name: str) -> str:
+    return f"the config of the topic, else `{default_config_text(name)}`"
+
+
 TOPIC_CONFIGS: tuple[Option[Any], ...] = (
     *(
         Option(
             f"compression.{CODEC_NAMES[codec]}.level",
             Use.WRITE,
             values.topic_config(f"compression.{CODEC_NAMES[codec]}.level"),
-            f"The level of {CODEC_NAMES[codec]}. The default is the topic's config.",
+            f"The level of {CODEC_NAMES[codec]}.",
+            default_help=_from_topic(f"compression.{CODEC_NAMES[codec]}.level"),
             kafka_name=f"kafka.compression.{CODEC_NAMES[codec]}.level",
         )
         for codec in CODEC_LEVELS
@@ -335,13 +388,15 @@ TOPIC_CONFIGS: tuple[Option[Any], ...] = (
         "segment.bytes",
         Use.WRITE,
         values.topic_config("segment.bytes"),
-        "The maximum size of a segment. The default is the topic's config.",
+        "The maximum size of a segment, in bytes.",
+        default_help=_from_topic("segment.bytes"),
     ),
     Option(
         "max.message.bytes",
         Use.WRITE,
         values.topic_config("max.message.bytes"),
-        "The maximum size of a batch after compression. The default is the topic's config.",
+        "The maximum size of a batch after compression, in bytes.",
+        default_help=_from_topic("max.message.bytes"),
     ),
 )
 """Options that mean what the topic config of that name means."""

@@ -15,6 +15,6 @@ def _planned(name: str, help: str, next_step: str) -> Option[Any]:  # noqa: A002
 
 
 PLANNED_OPTIONS: tuple[Option[Any], ...] = (
-    _planned("groupId", "The consumer group that the positions are committed to.", _CHECKPOINT),
-    _planned("groupRoot", "The root that keeps the group.", _CHECKPOINT),
+    _planned("groupId", "The consumer group to which a read commits its positions.", _CHECKPOINT),
+    _planned("groupRoot", "The root that stores the group.", _CHECKPOINT),
 )

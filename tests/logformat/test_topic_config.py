@@ -14,6 +14,8 @@ from klog.logformat.topic_config import (
 )
 from klog.logformat.topic_config_defaults import (
     BROKER_ONLY_CONFIGS,
+    TOPIC_CONFIGS,
+    config_description,
     default_config_text,
     klog_config_names,
 )
@@ -29,6 +31,14 @@ def test_defaults_are_kafkas() -> None:
     assert config.values["cleanup.policy"] == ("delete",)
     assert config.values["min.cleanable.dirty.ratio"] == 0.5
     assert not config.has_compact_policy
+
+
+@pytest.mark.parametrize("name", TOPIC_CONFIGS)
+def test_description_is_what_an_error_says(name: str) -> None:
+    description = config_description(name)
+    with pytest.raises(OptionError) as error:
+        parse_topic_config({name: "?"})
+    assert str(error.value) == f"{name}: must be {description}, got '?'"
 
 
 def test_values_are_parsed_by_their_type() -> None:
@@ -193,7 +203,7 @@ def test_no_compression_is_spelled_as_kafka_does(text: str, stored: str) -> None
         ({"compression.type": "brotli"}, "must be one of uncompressed, zstd"),
         ({"compression.type": "None"}, "must be one of uncompressed, zstd"),
         ({"compression.zstd.level": "23"}, "from -131072 to 22"),
-        ({"compression.gzip.level": "0"}, "from 1 to 9"),
+        ({"compression.gzip.level": "0"}, "-1 or a whole number from 1 to 9"),
         ({"compression.lz4.level": "18"}, "from 1 to 17"),
         ({"cleanup.policy": "compact;delete"}, "compact, delete or both"),
         ({"max.compaction.lag.ms": "1", "min.compaction.lag.ms": "2"}, "lower it"),

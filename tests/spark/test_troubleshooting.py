@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md and docs/sql.md are true: Spark says the headings, statements run."""
+"""docs/troubleshooting.md is true: Spark says the headings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-import klog
 from tests.support.orders_root import make_orders
 from tests.support.plain_session import PlainSession
 from tests.support.project import PROJECT
@@ -19,7 +18,6 @@ from tests.support.project import PROJECT
 pytestmark = pytest.mark.spark
 
 PAGE = (PROJECT / "docs" / "troubleshooting.md").read_text()
-SQL_PAGE = (PROJECT / "docs" / "sql.md").read_text()
 
 
 @pytest.fixture
@@ -101,20 +99,3 @@ def test_heading_is_what_spark_says(
     message = " ".join(str(caught.value).split())
     assert heading in message
     assert "klog.errors" not in message
-
-
-def test_statements_of_the_sql_page_run(spark: SparkSession, root: str) -> None:
-    blocks = re.findall(r"^```sql\n(.*?)^```$", SQL_PAGE, re.DOTALL | re.MULTILINE)
-    statements = [text.strip() for block in blocks for text in block.split(";") if text.strip()]
-    assert len(statements) > 5
-    klog.register(spark)  # Functions that another test registered may have options of a store.
-    try:
-        for statement in statements:
-            spark.sql(re.sub("(/data|s3://bucket)/klog", root, statement)).collect()
-        assert spark.table("orders").count() == 1
-        assert [row.value for row in spark.table("fresh_orders").collect()] == [b"x", b"B", b"A"]
-    finally:
-        spark.sql("DROP VIEW IF EXISTS fresh_orders")
-        spark.sql("DROP TABLE IF EXISTS logs")
-        spark.sql("DROP TABLE IF EXISTS order_log")
-        spark.catalog.dropTempView("orders")

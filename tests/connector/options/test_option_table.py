@@ -44,6 +44,12 @@ def test_help_is_one_sentence_or_more(row: Option[Any]) -> None:
 
 
 @pytest.mark.parametrize("row", OPTION_TABLE, ids=lambda row: row.name)
+def test_option_says_what_happens_without_it(row: Option[Any]) -> None:
+    is_listed = row.is_supported and row.use is not Use.STORAGE
+    assert bool(row.default or row.default_help) or not is_listed
+
+
+@pytest.mark.parametrize("row", OPTION_TABLE, ids=lambda row: row.name)
 def test_example_has_a_value(row: Option[Any]) -> None:
     if row.parser.example:
         row.parse(row.parser.example)
