@@ -6,11 +6,16 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+import klog
+from klog.cli.command_line import run as run_command
+from klog.connector.kafka_dir.stale_listings import retry_stale_listing
+from klog.jobs import verify
 from tests.support.orders_root import make_orders
 from tests.support.plain_session import PlainSession
 from tests.support.project import PROJECT
@@ -80,14 +85,90 @@ PROVOKED: dict[str, Callable[[SparkSession, str], object]] = {
     "There is a 'path' or 'paths' option set and load() is called with path parameters": (
         lambda spark, root: spark.read.format("klog").option("path", root).load(root)
     ),
-    "Failed to find the data source: klog": lambda spark, root: spark.read.format(
-        "klog-that-is-not-there"
-    ).load(root),
+    "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: klog": (
+        lambda spark, root: spark.read.format("klog-that-is-not-there").load(root)
+    ),
 }
 
 
+def load_with(**options: str) -> Callable[[SparkSession, str], object]:
+    return lambda spark, root: spark.read.format("klog").options(**options).load(root)
+
+
+def run_stream(spark: SparkSession, root: str) -> None:
+    query = stream(spark, root).writeStream.format("noop").trigger(availableNow=True)
+    query.option("checkpointLocation", f"{root}-checkpoint").start().awaitTermination()
+
+
+def lose_records(spark: SparkSession, root: str) -> None:
+    run_stream(spark, root)
+    log = klog.open(root)
+    log.append("orders", pa.table({"value": ["y", "z"]}))
+    arguments = ["--topic", "orders", "--partition", "0", "--offset", "2", "--root", root]
+    assert run_command(["delete-records", *arguments]) == 0
+    run_stream(spark, root)
+
+
+def create_again(spark: SparkSession, root: str) -> None:
+    run_stream(spark, root)
+    log = klog.open(root)
+    log.delete_topic("orders")
+    log.create_topic("orders")
+    run_stream(spark, root)
+
+
+def never_listed() -> None:
+    raise FileNotFoundError("00000000000000000000.log")
+
+
+def lose_format_file(_: SparkSession, root: str) -> None:
+    Path(root, "_klog/format.json").unlink()
+    verify.run(None, root)
+
+
+OF_KLOG: dict[str, Callable[[SparkSession, str], object]] = {
+    "unknown read option": load_with(subscribe="orders", startingofsets="earliest"),
+    "must set exactly one, got none": load_with(),
+    "there is no topic": load_with(subscribe="ordrs"),
+    "is not a klog root": lambda spark, root: verify.run(None, str(Path(root).parent)),
+    "this file is lost": lose_format_file,
+    "is out of range": lambda spark, root: (
+        spark.read.format("klog")
+        .options(subscribe="orders", startingOffsets='{"orders": {"0": 0}}')
+        .options(endingOffsets='{"orders": {"0": 9}}')
+        .load(root)
+        .count()
+    ),
+    "that the stream has not read": lose_records,
+    "the topic was deleted and created again": create_again,
+    "files vanish as fast as they are listed": lambda spark, root: retry_stale_listing(
+        never_listed, wait=lambda tries: None
+    ),
+}
+"""What klog says."""
+NOT_PROVOKED = {
+    "ModuleNotFoundError: No module named 'klog'",
+    "[PYTHON_VERSION_MISMATCH] Python in worker has different version",
+    "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number",
+    "Python worker failed to connect back",
+    "a broker runs on it",
+    "the first micro-batch was not finished",
+    "Multiple streaming jobs detected",
+    "A stream starts but reads nothing",
+    "The first plan is slow",
+    "The JVM engine is not used",
+    "S3 refuses the credentials",
+    "hdfs:// needs a client that is not installed",
+    "No space left on device",
+    "A command ends with exit code 1 or 2",
+}
+"""They need another environment, or are no text of an error."""
+
+
 def test_each_heading_has_a_case() -> None:
-    assert re.findall(r"^## (.*)$", PAGE, re.MULTILINE) == list(PROVOKED)
+    headings = re.findall(r"^### (.*)$", PAGE, re.MULTILINE)
+    assert len(headings) == len(set(headings))
+    assert set(headings) == {*PROVOKED, *OF_KLOG, *NOT_PROVOKED}
 
 
 @pytest.mark.parametrize(("heading", "provoke"), PROVOKED.items(), ids=PROVOKED)
@@ -99,3 +180,13 @@ def test_heading_is_what_spark_says(
     message = " ".join(str(caught.value).split())
     assert heading in message
     assert "klog.errors" not in message
+
+
+@pytest.mark.parametrize(("heading", "provoke"), OF_KLOG.items(), ids=OF_KLOG)
+def test_heading_is_what_klog_says(
+    spark: SparkSession, root: str, heading: str, provoke: Callable[[SparkSession, str], object]
+) -> None:
+    with pytest.raises((PySparkException, Py4JJavaError, klog.KlogError)) as caught:
+        provoke(spark, root)
+    assert heading in " ".join(str(caught.value).split())
+    assert klog.error_class_of(caught.value) is not None
