@@ -19,7 +19,6 @@ from klog.connector.commit_log.background_checkpointer import CHECKPOINTER
 from klog.connector.commit_log.commit import Commit
 from klog.connector.commit_log.commit_info import CommitInfo, random_uuid, this_engine
 from klog.connector.commit_log.topic_admin import (
-    NO_CONFIG,
     TopicAdmin,
     TopicDescription,
     check_new_topic,
@@ -57,7 +56,10 @@ from klog.errors import OptionError
 
 
 class Log:
-    """The topics of one root. Not safe to share between threads: open one in each."""
+    """The topics of one root, without Spark; `klog.open` returns it.
+
+    A `Log` is not safe to share between threads: open one in each thread.
+    """
 
     def __init__(self, root: str, storage: StorageOptions) -> None:
         """Take the path or URL of the root; nothing is read yet."""
@@ -65,131 +67,159 @@ class Log:
         self._states: dict[str, TopicState] = {}
 
     def topics(self) -> list[str]:
-        """Return the names of all topics, also those of Kafka itself in a broker's directory.
+        """Return the names of the topics, sorted.
 
-        They include a topic that this klog cannot read, because a newer klog created it or its log
-        is damaged; its readers get the error.
+        In the log directory of a broker, Kafka's internal topics are among them. A topic that klog
+        cannot read is also among them: it is damaged, or a newer klog created it. Calls that read
+        such a topic raise an error.
         """
         topics = self._root.snapshot().topics
         return sorted(name for name in topics if topic_exists(name, topics))
 
     def describe(self, topic: str) -> TopicDescription:
-        """Return a topic's id, configs and partitions.
-
-        Args:
-            topic: The name of the topic.
-
-        Raises:
-            OptionError: There is no such topic.
-        """
-        return self._topics().describe(topic)
-
-    def create_topic(
-        self, topic: str, partitions: int | None = None, config: Mapping[str, str] = NO_CONFIG
-    ) -> TopicDescription:
-        """Create a topic, and the root with it if this is its first topic.
-
-        Args:
-            topic: The name of the topic.
-            partitions: The number of partitions; None for the default of the root.
-            config: Kafka's topic configs.
-
-        Raises:
-            OptionError: The topic exists, a name or a config is invalid, or klog cannot write to
-                the root.
-        """
-        if partitions is not None:
-            partitions = whole_argument("partitions", partitions, 1)
-        config = option_texts(config)
-        check_new_topic(topic, partitions, config)  # Before a root is made for it.
-        TopicAdmin(self._root.find_or_create()).create(topic, partitions, config)
-        return self.describe(topic)
-
-    def alter_config(
-        self, topic: str, change: Mapping[str, str] = NO_CONFIG, unset: Iterable[str] = ()
-    ) -> TopicDescription:
-        """Change a topic's configs.
-
-        Args:
-            topic: The name of the topic.
-            change: The configs to set.
-            unset: The configs to reset to their defaults.
-
-        Raises:
-            OptionError: There is no such topic, or a config is invalid.
-        """
-        self._topics().alter_config(topic, option_texts(change), unset)
-        return self.describe(topic)
-
-    def add_partitions(self, topic: str, partitions: int) -> TopicDescription:
-        """Raise the number of a topic's partitions.
-
-        Args:
-            topic: The name of the topic.
-            partitions: The new number of partitions.
-
-        Raises:
-            OptionError: There is no such topic, or it has as many partitions already.
-        """
-        self._topics().add_partitions(topic, whole_argument("partitions", partitions, 1))
-        return self.describe(topic)
-
-    def delete_topic(self, topic: str) -> None:
-        """Delete a topic; vacuum removes its files later.
-
-        Args:
-            topic: The name of the topic.
-
-        Raises:
-            OptionError: There is no such topic.
-        """
-        self._topics().delete(topic)
-
-    def undelete_topic(self, topic: str) -> TopicDescription:
-        """Bring a deleted topic back, if vacuum has not deleted its files (docs/restore.md).
+        """Return the id, the configs and the partitions of a topic of a klog root.
 
         Args:
             topic: The name of the topic.
 
         Returns:
-            Its description. It has the id, offsets and configs that it had.
+            The description, as of the topic's last commit.
 
         Raises:
-            OptionError: The topic exists, never existed, or its deletion has expired.
-            CommitConflictError: Vacuum has deleted a file of the topic, which the message names.
+            klog.OptionError: There is no such topic, or the root is not a klog root.
+        """
+        return self._topics().describe(topic)
+
+    def create_topic(
+        self, topic: str, partitions: int | None = None, config: Mapping[str, str] | None = None
+    ) -> TopicDescription:
+        """Create a topic. If the root does not exist, this call creates it too.
+
+        Args:
+            topic: The name of the topic.
+            partitions: The number of partitions, from 1; None for the root's `num.partitions`,
+                which is 1 in a new root.
+            config: The configs of the topic, such as `{"retention.ms": "86400000"}`
+                (docs/topic-configs.md).
+
+        Returns:
+            The description of the new topic.
+
+        Raises:
+            klog.OptionError: The topic exists, the name or a config is invalid, or the directory
+                is the log directory of a broker, which klog does not write to.
+        """
+        if partitions is not None:
+            partitions = whole_argument("partitions", partitions, 1)
+        configs = _texts(config)
+        check_new_topic(topic, partitions, configs)  # Before a root is made for it.
+        TopicAdmin(self._root.find_or_create()).create(topic, partitions, configs)
+        return self.describe(topic)
+
+    def alter_config(
+        self, topic: str, change: Mapping[str, str] | None = None, unset: Iterable[str] = ()
+    ) -> TopicDescription:
+        """Set configs of a topic, and reset others to their defaults.
+
+        Args:
+            topic: The name of the topic.
+            change: The configs to set, such as `{"retention.ms": "86400000"}`.
+            unset: The names of the configs to reset.
+
+        Returns:
+            The description of the topic after the change.
+
+        Raises:
+            klog.OptionError: There is no such topic, or a config is invalid.
+            klog.CommitConflictError: A concurrent commit changed one of these configs.
+        """
+        self._topics().alter_config(topic, _texts(change), unset)
+        return self.describe(topic)
+
+    def add_partitions(self, topic: str, partitions: int) -> TopicDescription:
+        """Raise the number of partitions of a topic.
+
+        As in Kafka, new records of a key can go to another partition than the key's old records.
+
+        Args:
+            topic: The name of the topic.
+            partitions: The new number of partitions.
+
+        Returns:
+            The description of the topic after the change.
+
+        Raises:
+            klog.OptionError: There is no such topic, or it has at least as many partitions already.
+            klog.CommitConflictError: A concurrent commit added partitions or deleted the topic.
+        """
+        self._topics().add_partitions(topic, whole_argument("partitions", partitions, 1))
+        return self.describe(topic)
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic. `klog vacuum` later deletes its files.
+
+        Args:
+            topic: The name of the topic.
+
+        Raises:
+            klog.OptionError: There is no such topic.
+            klog.CommitConflictError: Another process deleted the topic and created it again.
+        """
+        self._topics().delete(topic)
+
+    def undelete_topic(self, topic: str) -> TopicDescription:
+        """Bring back a deleted topic (docs/restore.md).
+
+        Args:
+            topic: The name of the topic.
+
+        Returns:
+            The description of the topic. Its id, offsets and configs are those before the deletion.
+
+        Raises:
+            klog.OptionError: The topic exists, it never existed, or the commit that deleted it has
+                expired.
+            klog.CommitConflictError: Vacuum has deleted a file of the topic. The message names it.
         """
         self._topics().undelete(topic)
         return self.describe(topic)
 
     def history(self, topic: str, limit: int | None = None) -> list[Commit]:
-        """Return a topic's commits, newest first.
+        """Return the commits of a topic, newest first.
+
+        The commits of deleted topics with the same name are among them. Expired commits are not.
 
         Args:
             topic: The name of the topic.
-            limit: The largest number of commits; None for all.
+            limit: The maximum number of commits; None for all.
+
+        Returns:
+            The commits.
 
         Raises:
-            OptionError: There is no such topic, or the limit is negative.
+            klog.OptionError: The topic never existed, or the limit is negative.
         """
         if limit is not None:
             limit = whole_argument("limit", limit)
         return list(islice(self._topics().history(topic), limit))
 
     def restore(self, topic: str, version: int, *, dry_run: bool = False) -> RestoreReport:
-        """Set a topic back to an earlier version, in one commit; log ends stay (docs/restore.md).
+        """Set a topic back to an earlier version, in one commit (docs/restore.md).
+
+        Log end offsets, configs and the number of partitions do not change.
 
         Args:
             topic: The name of the topic.
-            version: The version, as `history` has it.
-            dry_run: Only plan; write nothing.
+            version: The version, such as the `version` of a commit that `history` returns.
+            dry_run: Whether to plan the restore only, and to write nothing.
 
         Returns:
-            What changed, or would change.
+            The changes; for a dry run, the changes that a restore would make.
 
         Raises:
-            OptionError: There is no such topic or version, or the version has expired.
-            CommitConflictError: The topic was created again since, or vacuum has deleted a file of
-                the version, which the message names.
+            klog.OptionError: There is no such topic or version, or the version has expired.
+            klog.CommitConflictError: The topic was deleted and created again after the version, or
+                vacuum has deleted a file of the version. The message names the file.
         """
         version = whole_argument("version", version)
         return restore_topic(self._root.klog_root(), topic, version, dry_run=dry_run)
@@ -201,28 +231,35 @@ class Log:
         *,
         transactional_id: str | None = None,
         transaction_version: int | None = None,
-        options: Mapping[str, str] = NO_CONFIG,
+        options: Mapping[str, str] | None = None,
     ) -> AppendResult:
-        """Write rows to a topic in one commit.
+        """Append rows to a topic, all in one commit.
 
         Args:
             topic: The name of the topic.
-            rows: A table, a record batch, record batches one after another, or any object with
-                Arrow's C stream interface, such as a frame of polars or pandas. Columns are `value`
-                (string or binary; null is a tombstone) and optionally `key`, `headers`,
-                `partition` and `timestamp`, in any case.
-            transactional_id: The writer's name. With it, a version at or below the last committed
-                one writes nothing.
-            transaction_version: The number of the writer's batch.
-            options: Options of a write, such as `compression.type`.
+            rows: A table, a record batch, several record batches, or any object with Arrow's C
+                stream interface, such as a DataFrame of polars or pandas. The columns are `value`
+                (string or binary; null is a tombstone) and, optionally, `key`, `headers`,
+                `partition` and `timestamp`. Column names match in upper and lower case.
+            transactional_id: The name of the writer, for writes that happen exactly once: a
+                `transaction_version` that is not above the writer's last one writes nothing
+                (docs/exactly-once.md).
+            transaction_version: The number of the writer's batch, from 0. Set it if, and only if,
+                you set `transactional_id`.
+            options: The options of a write, such as `{"compression.type": "lz4"}`
+                (docs/options.md).
+
+        Returns:
+            The version of the commit, and the offsets of the rows.
 
         Raises:
-            OptionError: There is no such topic, or a column or an option is wrong.
-            KlogError: A row cannot be written; the message names it.
-            CommitConflictError: The topic has changed, and the rows were not written.
-            ProducerFencedError: Another writer has taken over the transactional id.
-            CommitStateUnknownError: The store did not say whether the rows are in the topic. With a
-                transactional id, repeat the same call.
+            klog.OptionError: There is no such topic, or a column or an option is wrong.
+            klog.KlogError: klog cannot write a row. The message names the row.
+            klog.CommitConflictError: The topic has changed so that the rows do not fit any more,
+                for example because it was deleted. klog did not append the rows.
+            klog.ProducerFencedError: Another run of the writer has taken over the transactional id.
+            klog.CommitStateUnknownError: The store did not confirm the commit, so the topic may or
+                may not have the rows. If you set a transactional id, repeat the same call.
         """
         root = self._root.klog_root()
         log = root.log_to_write(topic)
@@ -233,7 +270,7 @@ class Log:
             state,
             rows,
             commit_info,
-            option_texts(options),
+            _texts(options),
             transactional_id,
             transaction_version,
         )
@@ -252,30 +289,35 @@ class Log:
         as_of_timestamp: datetime | int | str | None = None,
         **values: Any,
     ) -> pa.RecordBatchReader:
-        """Read a topic, as of now or of an earlier version, partition by partition by offset.
+        """Read a topic in Arrow batches: partition by partition, each in the order of its offsets.
 
         Args:
             topic: The name of the topic.
-            start: An offset, a time with a time zone, or one of these by partition; None for the
-                log start.
-            end: The same, exclusive; None for the log end.
-            columns: Columns of Spark's Kafka source; None for all but `headers`.
-            as_of_version: The version that is read, such as one that `history` returns.
-            as_of_timestamp: A time instead: the version of the last commit at or before it.
-            **values: How keys and values are decoded: the arguments of
-                `klog.values.decode_batches`, such as `key="string", value="avro", registry=...`.
+            start: Where to start: an offset for every partition, a datetime with a time zone, or a
+                dict of these by partition. None for the log start.
+            end: Where to stop: the same. The end is exclusive. None for the log end.
+            columns: The names of the columns, those of Spark's Kafka source: `key`, `value`,
+                `topic`, `partition`, `offset`, `timestamp`, `timestampType` and `headers`. None
+                for all except `headers`.
+            as_of_version: Read the topic as of this version, such as the `version` of a commit that
+                `history` returns. None for the present topic.
+            as_of_timestamp: Read the topic as of its last commit at or before this time: a datetime
+                with a time zone, milliseconds since 1970, or a text such as `now-1d`. Set only one
+                of `as_of_version` and `as_of_timestamp`.
+            **values: How to decode keys and values: the arguments of `klog.values.decode_batches`,
+                such as `key="string", value="avro", registry=...` (docs/values.md).
 
         Returns:
-            A reader that reads a batch when it is asked for it. Reading raises
-            `CorruptRecordError` for damaged data, and `UndecodableError` for values of another
-            format.
+            A reader. It reads a batch from the store when you ask for the batch. Reading then
+            raises `klog.CorruptFileError` for damaged data, and `klog.UndecodableError` for a key
+            or a value that is not in its format.
 
         Raises:
-            OptionError: There is no such topic, column or version, or a bound is neither an offset
-                nor a time.
-            OffsetOutOfRangeError: A bound is not within the log.
-            RegistryError: The schema registry does not have a subject, or does not answer.
-            SchemaError: A schema is not one, or has no type in Arrow.
+            klog.OptionError: There is no such topic, column or version, or a bound is neither an
+                offset nor a time.
+            klog.OffsetOutOfRangeError: The log does not have the offset of a bound.
+            klog.RegistryError: The schema registry does not have a subject, or does not answer.
+            klog.SchemaError: A schema is invalid, or has no type in Arrow.
         """
         as_of = parse_as_of(as_of_version, as_of_timestamp, ("as_of_version", "as_of_timestamp"))
         if columns is None:
@@ -311,19 +353,20 @@ class Log:
         return decode_scan(scan, names, topic, values) if values else scan
 
     def offsets(self, topic: str, at: OffsetSpec = "latest") -> dict[int, int | None]:
-        """Return an offset of each partition, as kafka-get-offsets does.
+        """Return one offset of each partition, as kafka-get-offsets does.
 
         Args:
             topic: The name of the topic.
-            at: `earliest` for the log start, `latest` for the log end, `max-timestamp` for the
-                first record with the largest timestamp, or a time for the first record at or after
-                it: a datetime with its zone, ms since 1970, or a text as in `startingTimestamp`.
+            at: Which offset: `earliest` for the log start, `latest` for the log end,
+                `max-timestamp` for the first record with the largest timestamp, or a time for the
+                first record at or after it. A time is a datetime with a time zone, milliseconds
+                since 1970, or a text as in the option `startingTimestamp` (docs/options.md).
 
         Returns:
-            By partition its offset; None if it has no such record.
+            The offset by partition. None if the partition has no such record.
 
         Raises:
-            OptionError: There is no such topic, or `at` is something else.
+            klog.OptionError: There is no such topic, or `at` is invalid.
         """
         limit = parse_offset_spec("at", at)
         return retry_stale_listing(
@@ -337,21 +380,25 @@ class Log:
         end: Bound = None,
         isolation_level: str = READ_COMMITTED,
     ) -> dict[int, int]:
-        """Return how many records of each partition a reader gets, mostly without reading them.
+        """Return the number of records of each partition that a reader gets.
 
-        Commits say it, or the headers of batches. Records that a compaction removed do not count,
-        nor do transaction markers and, for read_committed, records of aborted and open
-        transactions.
+        klog takes the numbers from commits and from the headers of batches, and reads records only
+        if these do not have the number. Records that a compaction removed and transaction markers
+        do not count. With `read_committed`, records of aborted and open transactions do not count
+        either.
 
         Args:
             topic: The name of the topic.
             start: Where to start, as for `scan`.
-            end: Where to end, as for `scan`.
+            end: Where to stop (exclusive), as for `scan`.
             isolation_level: `read_committed` or `read_uncommitted`.
 
+        Returns:
+            The number of records by partition.
+
         Raises:
-            OptionError: There is no such topic, or an argument is wrong.
-            OffsetOutOfRangeError: A bound is not within the log.
+            klog.OptionError: There is no such topic, or an argument is invalid.
+            klog.OffsetOutOfRangeError: The log does not have the offset of a bound.
         """
         is_committed_only = committed_only(isolation_level)
 
@@ -384,6 +431,11 @@ def open_log(root: str | PathLike[str], storage: Mapping[str, str]) -> Log:
         OptionError: The path is not one, or a storage option is unknown.
     """
     return Log(_absolute(root), storage_of_keywords(storage))
+
+
+def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
+    """Return options as texts; None is no option."""
+    return {} if options is None else option_texts(options)
 
 
 def _absolute(root: str | PathLike[str]) -> str:

@@ -33,11 +33,12 @@ class AppendResult:
     """The result of an append.
 
     Attributes:
-        state: The topic's state after the append.
-        version: The version of its commit. If nothing was committed, because the batch was there
-            already or there were no rows, the version of `state`.
-        offsets: The first and the next offset of the rows of each partition.
-        is_new: Whether this call has committed.
+        state: The state of the topic after the append. It is for klog's own code.
+        version: The version of the append's commit. If the call committed nothing, the version of
+            the topic's last commit.
+        offsets: By partition, the first offset of the rows and the offset after the last one.
+        is_new: Whether this call committed the rows. False if the topic already has this version
+            of the writer, or if there were no rows.
     """
 
     state: TopicState = field(repr=False)

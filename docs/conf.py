@@ -31,6 +31,7 @@ default_role = "code"
 """What docstrings put between single backticks is code."""
 
 _PAGE = re.compile(r"\bdocs/([\w-]+)\.md\b")
+_MODULE = re.compile(r"\b(?:\w+\.)+(?=[A-Z])")
 
 
 def link_pages(*arguments: object) -> None:
@@ -40,7 +41,25 @@ def link_pages(*arguments: object) -> None:
     lines[:] = [_PAGE.sub(r":doc:`\1`", line) for line in lines]
 
 
+def shorten_types(*arguments: object) -> None:
+    """Show the types of attributes without their modules, as signatures show types."""
+    lines = arguments[-1]
+    assert isinstance(lines, list)
+    lines[:] = [
+        _MODULE.sub("", line) if line.lstrip().startswith(":type:") else line for line in lines
+    ]
+
+
+def hide_constructor(_app: Sphinx, kind: str, name: str, *_: object) -> tuple[str, None] | None:
+    """Show no constructor of classes that only klog creates."""
+    if kind in ("class", "exception") and name != "klog.values.Registry":
+        return "", None
+    return None
+
+
 def setup(app: Sphinx) -> None:
     """Show bytes in hexadecimal as text, and let docstrings link to pages."""
     app.add_lexer("hex", TextLexer)
+    app.connect("autodoc-process-signature", hide_constructor)
     app.connect("autodoc-process-docstring", link_pages)
+    app.connect("autodoc-process-docstring", shorten_types)

@@ -74,7 +74,12 @@ class WriterTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much segments hold."""
+    """The records and the bytes of segments.
+
+    Attributes:
+        records: The number of records.
+        size_bytes: The size in bytes.
+    """
 
     records: int
     size_bytes: int
@@ -185,7 +190,20 @@ class Actions:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Commit:
-    """A numbered entry of a topic's log."""
+    """A commit: one numbered change of a topic (docs/commit-protocol.md).
+
+    Attributes:
+        version: Its number, from 0. The topic after this commit is the topic as of this version.
+        write_id: The id of the write. All attempts of one write have the same id.
+        timestamp_ms: Its time in milliseconds since 1970. It is above that of the commit before.
+        operation: The kind of change, such as `append` or `create-topic`.
+        engine: The klog version, the user and the machine that wrote it.
+        actions: Its changes. They are for klog's own code; `repr(commit)` summarizes them.
+        unknown_fields: The fields that a later klog wrote and that this klog does not know.
+        sidecar: The file with its segments, if the commit itself does not list them.
+        previous_write_id: The write id of the commit before it; None if klog 0.1 wrote this one.
+        size_bytes: The size of its files on the store in bytes, as far as klog knows it.
+    """
 
     version: int
     write_id: str
@@ -194,13 +212,9 @@ class Commit:
     engine: str
     actions: Actions
     unknown_fields: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of later versions, as they were read."""
     sidecar: SidecarName | None = None
-    """The file that has `add`, `remove` and `forget`, if the commit itself does not."""
     previous_write_id: str | None = None
-    """Of the commit that it was put on top of; None if its writer did not say."""
     size_bytes: int = field(default=0, compare=False)
-    """Of its files on the store, as far as known."""
 
     def __repr__(self) -> str:
         """Return one line: what a person asks of a commit, not the segments that it names."""

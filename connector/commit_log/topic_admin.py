@@ -31,7 +31,15 @@ NO_CONFIG: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """One partition as of a version; the last stable offset is the log end."""
+    """A partition of a topic, as of a version.
+
+    Attributes:
+        partition: Its number.
+        log_start: Its log start offset.
+        log_end: Its log end offset, the offset of the next record.
+        segments: The number of its live segments.
+        size_bytes: The size of these segments in bytes, without their indexes.
+    """
 
     partition: int
     log_start: int
@@ -42,7 +50,16 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic as of a version. `config` has the configs that were set, as text."""
+    """A topic, as of a version.
+
+    Attributes:
+        topic: Its name.
+        topic_id: Its id, as Kafka writes it. A topic that is deleted and created again has another.
+        version: The version of its last commit.
+        timestamp_ms: The time of that commit, in milliseconds since 1970.
+        config: The configs that were set, as text. Configs with their default are not in it.
+        partitions: Its partitions, by number.
+    """
 
     topic: str
     topic_id: str

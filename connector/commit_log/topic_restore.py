@@ -31,9 +31,10 @@ class RestoredPartition:
 
     Attributes:
         partition: Its number.
-        log_start: Its log start offset.
-        restored_end: Its log end as of the version: from there to `log_end` is a hole.
-        log_end: Its log end offset, which stays.
+        log_start: Its log start offset after the restore.
+        restored_end: Its log end offset as of the restored version. The offsets from
+            `restored_end` to `log_end` are a hole: they have no records.
+        log_end: Its log end offset. A restore does not change it.
     """
 
     partition: int
@@ -44,17 +45,17 @@ class RestoredPartition:
 
 @dataclass(frozen=True, slots=True)
 class RestoreReport:
-    """What a restore changed, or would change.
+    """The changes of a restore, or of its dry run.
 
     Attributes:
-        topic: The topic.
-        version: The version that is restored.
-        commit_version: The version of the restore's own commit; None if there is none, because it
-            was a dry run or nothing had to change.
-        dry_run: Whether nothing was written.
-        restored: How many segments are live again, their records and bytes.
-        removed: How many segments are no longer live, their records and bytes.
-        partitions: The partitions that change, in order.
+        topic: The name of the topic.
+        version: The version that the topic is set back to.
+        commit_version: The version of the restore's own commit. None for a dry run, and if the
+            topic already was as of `version`.
+        dry_run: Whether this was a dry run, which writes nothing.
+        restored: The number of segments that are live again, and their `Amount`.
+        removed: The number of segments that are no longer live, and their `Amount`.
+        partitions: The partitions that change, by number.
     """
 
     topic: str
@@ -67,7 +68,7 @@ class RestoreReport:
 
     @property
     def has_changes(self) -> bool:
-        """Return whether the topic was not as of the version."""
+        """Return whether the topic differs from its state as of `version`."""
         return bool(self.restored[0] or self.removed[0] or self.partitions)
 
 

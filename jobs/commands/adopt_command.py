@@ -32,10 +32,10 @@ COMMAND = Command(
     "adopt",
     "turn a broker's log directory into a klog root, in place",
     """\
-Stop the broker first. klog copies and changes no file of the broker: everything that it adds is in
-_klog/ until a topic is written to. A broker does not start there again until _klog/ is moved away.
-docs/adopt.md says more.""",
+Stop the broker first. klog does not copy or change the files of the broker. Until something writes
+to a topic, all new files are in the directory _klog/. A broker starts in this directory again only
+after you move _klog/ away. See docs/adopt.md.""",
     add_adopt_options,
     _load,
-    root_help="a broker's log directory",
+    root_help="the broker's log directory: a path or a URL",
 )

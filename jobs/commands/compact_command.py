@@ -18,14 +18,14 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--min-dirty-ratio",
         type=float,
         metavar="R",
-        help="replaces the topic's min.cleanable.dirty.ratio",
+        help="use this dirty ratio, from 0 to 1, instead of the topic's min.cleanable.dirty.ratio",
     )
     parser.add_argument(
         "--map-bytes",
         type=whole_number("a number of bytes", 1),
         default=MAP_BYTES,
         metavar="N",
-        help="bytes of memory for the map of keys in each task; default: %(default)s",
+        help="the memory for the map of keys in each task, in bytes; default: %(default)s",
     )
 
 
@@ -47,12 +47,12 @@ def _load() -> RunJob:
 
 COMMAND = Command(
     "compact",
-    "keep each key's last record, as a broker's log cleaner does",
+    "keep only the last record of each key, as a broker's log cleaner does",
     """\
-For topics whose cleanup.policy has compact. A partition is cleaned if more than
-min.cleanable.dirty.ratio of its bytes are new since the last cleaning, or if a record has waited
-for max.compaction.lag.ms; --min-dirty-ratio 0 cleans every dirty partition. docs/jobs.md says
-more.""",
+Compacts topics whose cleanup.policy contains compact. The dirty ratio of a partition is the share
+of its bytes that are new since the last cleaning. klog cleans a partition if its dirty ratio is
+above the topic's min.cleanable.dirty.ratio, or if a record has waited for max.compaction.lag.ms.
+With --min-dirty-ratio 0, klog cleans every partition that has new records. See docs/jobs.md.""",
     _add_options,
     _load,
 )

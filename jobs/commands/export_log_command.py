@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--to", required=True, metavar="DIR", help="a broker's log directory")
+    parser.add_argument(
+        "--to", required=True, metavar="DIR", help="the log directory to write: a local path"
+    )
     parser.add_argument(
         "--open-transactions",
         choices=(END,),
-        help="write markers for transactions that have none; default: refuse a log that has one",
+        help="end: write markers for transactions that have none; default: refuse a log with "
+        "such a transaction",
     )
 
 
@@ -39,14 +42,15 @@ def _load() -> RunJob:
 
 COMMAND = Command(
     "export-log",
-    "write topics as directories that a Kafka broker mounts",
+    "write topics as the log directory of a Kafka broker",
     """\
-Each partition becomes a directory <topic>-<partition>/ with Kafka's own files: segments named by
-their first offset, indexes, leader epochs, producers, the topic's id. Offsets are those that
-readers of the topic see. docs/export.md says how a broker mounts them.
+Each partition becomes a directory <topic>-<partition>/ with Kafka's own files: segments, indexes,
+leader epochs, producer state and the id of the topic. Offsets are those that readers of the topic
+see. docs/export.md shows how to start a broker with them.
 
-The directory must be local. An existing partition is not overwritten. A damaged segment ends the
-export, and nothing of it stays in the directory. `klog to-files` writes Parquet files instead.""",
+The directory must be local. klog does not overwrite an existing partition. If a segment is damaged,
+the export fails and leaves no files in the directory. To write Parquet files instead, use
+`klog to-files`.""",
     _add_options,
     _load,
 )

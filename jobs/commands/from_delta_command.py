@@ -27,24 +27,29 @@ if TYPE_CHECKING:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--table", required=True, metavar="TABLE", help="a path, a URL or a name in a catalog"
+        "--table",
+        required=True,
+        metavar="TABLE",
+        help="the Delta table: a path, a URL or a name in a catalog",
     )
     _add_format(parser)
     parser.add_argument(
         "--starting-version",
         default="snapshot",
         metavar="V",
-        help="where a new copy starts: snapshot (the rows of now, then each change), earliest, "
-        "latest or a version; default: %(default)s",
+        help="where a new copy starts: snapshot (the present rows, then each change), earliest, "
+        "latest or the number of a version; default: %(default)s",
     )
     parser.add_argument(
         "--restart-at",
         metavar="V",
-        help="start again, whatever the topic has: snapshot (with tombstones for keys that are "
-        "gone), earliest, latest or a version; give it once",
+        help="start the copy again from here, whatever the topic contains: snapshot (and "
+        "tombstones for keys that the table does not have), earliest, latest or the number of a "
+        "version; give the option in one run only",
     )
     add_store_options(
-        parser, "an option of a write, such as numPartitions=8 or compression.type=zstd"
+        parser,
+        "an option for writing to the topic, such as numPartitions=8 or compression.type=zstd",
     )
     add_round_options(parser)
     add_conf_option(parser)
@@ -57,30 +62,32 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=names_with_commas,
         metavar="COLUMN,...",
-        help="the columns that identify a row, repeatable or with commas; default: no keys, for a "
-        "table that only grows",
+        help="the columns that identify a row; repeat the option or separate columns with commas; "
+        "default: records have no key, which works only for a table without updates and deletes",
     )
     parser.add_argument(
         "--key-format",
         choices=("string", "json"),
-        help="string: the text of one column; json: an object; default: string with one column",
+        help="string: the text of the only key column; json: an object of the key columns; "
+        "default: string for one column, json for several",
     )
     parser.add_argument(
         "--value-format",
         choices=("json", "avro", "protobuf", "raw"),
         default="json",
-        help="json: an object of the columns; avro, protobuf: a record of them; raw: the columns "
-        "key, value, headers and timestamp are the record, as to-delta writes them; default: "
-        "%(default)s",
+        help="json: an object of the columns; avro, protobuf: a record of the columns; raw: the "
+        "columns key, value, headers and timestamp are the record, as to-delta writes them; "
+        "default: %(default)s",
     )
     parser.add_argument(
         "--value-schema",
         type=Path,
         metavar="FILE",
-        help="the schema of the values: Avro's JSON, or a FileDescriptorSet or .proto file; "
-        "default: the latest one of the registry, for avro else one derived from the columns",
+        help="the schema of the values: an Avro schema in JSON, a FileDescriptorSet or a .proto "
+        "file; default: the latest schema of the registry; for avro without that, a schema "
+        "that klog derives from the columns",
     )
-    parser.add_argument("--value-message", metavar="NAME", help="the Protobuf message")
+    parser.add_argument("--value-message", metavar="NAME", help="the Protobuf message of the value")
     add_registry_options(parser)
     parser.add_argument(
         "--columns",
@@ -96,7 +103,7 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=names_with_commas,
         metavar="COLUMN,...",
-        help="columns that are left out of the value",
+        help="the columns to leave out of the value",
     )
 
 
@@ -138,13 +145,14 @@ COMMAND = Command(
     "from-delta",
     "copy a Delta table into a topic, each version once",
     f"""\
-One version of the table is one transaction of the topic, so no checkpoint is needed, and a run that
-is killed or repeated loses and doubles nothing. It starts Spark in this process, with Delta from
-Maven Central; on a cluster use spark-submit. docs/from-delta.md says more.
+Each version of the table becomes one commit of the topic, which stores the version. So the job
+needs no checkpoint, and if a run is killed or repeated, no row is lost or written twice. The verb
+starts Spark in this process, with Delta from Maven Central. On a cluster use spark-submit. See
+docs/from-delta.md.
 
 {CREDENTIALS_HELP}""",
     _add_options,
     _load,
     configure=configure_delta,
-    topic_help="the name of the topic",
+    topic_help="the full name of the topic",
 )

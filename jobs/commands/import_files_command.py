@@ -18,38 +18,42 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         dest="source",
         required=True,
         metavar="DIR",
-        help="a directory or a URL; files in its folders count too",
+        help="the directory with the files: a path or a URL; klog also reads its sub-directories",
     )
     parser.add_argument(
         "--format",
         choices=("json", "csv", "parquet"),
         default="json",
-        help="json: JSON lines; default: %(default)s. JSON and CSV may be compressed (.gz, .zst)",
+        help="json: JSON lines; JSON and CSV files can be compressed (.gz, .zst); default: "
+        "%(default)s",
     )
     parser.add_argument(
-        "--key", metavar="FIELD", help="the field that becomes the key; default: no key"
+        "--key",
+        metavar="FIELD",
+        help="the field that becomes the key; default: records have no key",
     )
     parser.add_argument(
         "--value",
         metavar="FIELD",
-        help="the field that becomes the value; default: the line, or all columns as JSON",
+        help="the field that becomes the value; default: for JSON lines the line, otherwise "
+        "all columns as JSON",
     )
     parser.add_argument(
         "--timestamp",
         metavar="FIELD",
-        help="the field that becomes the timestamp: a time, ISO 8601 or milliseconds since 1970; "
-        "default: the time of the import",
+        help="the field that becomes the timestamp: a time, a text as in ISO 8601, or milliseconds "
+        "since 1970; default: the time of the import",
     )
     parser.add_argument(
         "--records",
         action="store_true",
-        help="lines are records as `klog consume --json` prints them. Parquet files of to-files "
-        "need no option",
+        help="the lines are records as `klog consume --json` prints them; Parquet files of "
+        "to-files do not need this option",
     )
     add_store_options(
         parser,
-        "an option of a write, such as compression.type=gzip, or transactionalId, the name "
-        "of the import",
+        "an option for writing to the topic, such as compression.type=gzip, or transactionalId, "
+        "the name of the import",
     )
 
 
@@ -78,11 +82,11 @@ COMMAND = Command(
     "import-files",
     "import JSON lines, CSV or Parquet files into a topic, each file once",
     """\
---topic takes one topic, which exists. A file is known by its path below the directory and its size;
-what was imported is kept under the root. A run that is killed or repeated loses and doubles
-nothing. The files of to-files become the same records again. `klog import-log` copies a broker's
-log directory, with its offsets, instead. docs/files.md says more.""",
+Give one topic, which must exist. The root stores which files klog has imported, by their path below
+the directory and their size. If a run is killed or repeated, no file is lost or imported twice. The
+files of `klog to-files` become the same records again. To copy a broker's log directory with its
+offsets instead, use `klog import-log`. See docs/files.md.""",
     _add_options,
     _load,
-    topic_help="the name of the topic",
+    topic_help="the full name of the topic",
 )

@@ -19,7 +19,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="DIR",
-        help="a broker's log directory, on any store; repeat it for all directories of a broker",
+        help="the broker's log directory: a path or a URL; if the broker has several, repeat the "
+        "option for all of them",
     )
     add_adopt_options(parser)
 
@@ -43,11 +44,12 @@ def _load() -> RunJob:
 
 COMMAND = Command(
     "import-log",
-    "copy a broker's log directory into a klog root, from any store to any",
+    "copy a broker's log directory into a klog root, from any store to any store",
     """\
-Bytes are copied; offsets, timestamps, headers, producers and transactions stay. The root is created
-if it does not exist. Partitions that were imported before are not copied again. docs/adopt.md says
-more. `klog import-files` writes JSON lines, CSV and Parquet files to a topic instead.""",
+This copies the bytes of the segments. Offsets, timestamps, headers, producers and transactions do
+not change. If the root does not exist, klog creates it. A second run copies only partitions that
+are not in the root yet. See docs/adopt.md. To import JSON lines, CSV or Parquet files instead, use
+`klog import-files`.""",
     _add_options,
     _load,
 )

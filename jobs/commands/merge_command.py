@@ -24,8 +24,9 @@ COMMAND = Command(
     "merge",
     "join many small segments into few large ones",
     """\
-Bytes are copied; offsets, checksums and producers stay. If a stream commits every second, run a
-merge every few minutes, so that its partitions have few segments. docs/jobs.md says more.""",
+Merge copies the bytes of the segments. Offsets, checksums and producers do not change. If a stream
+commits every second, run a merge every few minutes, so that its partitions have few segments. See
+docs/jobs.md.""",
     no_options,
     _load,
 )

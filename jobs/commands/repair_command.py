@@ -17,40 +17,44 @@ if TYPE_CHECKING:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--execute", action="store_true", help="write the files; default: only show them"
+        "--execute",
+        action="store_true",
+        help="write the files; default: only show what klog would write",
     )
     parser.add_argument(
         "--use",
         action="append",
         default=[],
         metavar="FILE",
-        help="add this segment; repeatable, in the order of the log",
+        help="add this segment; repeat the option for more segments, in the order of the log",
     )
     parser.add_argument(
         "--declare-holes",
         action="store_true",
-        help="add no other segment; the remaining missing offsets become holes",
+        help="add only the segments of --use; all other missing offsets become holes",
     )
     parser.add_argument(
         "--discard-lost",
         action="store_true",
-        help="if the last commits are lost too, continue without them, permanently",
+        help="if the last commits of the topic are lost too, continue without them permanently",
     )
     parser.add_argument(
         "--topic-id",
         default="",
         metavar="ID",
-        help=f"the id of a topic whose first commit is lost; {NEW_ID}: generate one",
+        help=f"the id of a topic whose first commit is lost; {NEW_ID}: generate an id",
     )
     parser.add_argument(
         "--partitions",
         type=whole_number("a number of partitions", 1, MAX_PARTITIONS),
         default=0,
         metavar="N",
-        help="the number of partitions that a lost commit set",
+        help="the number of partitions, if a lost commit set it",
     )
     add_config_option(
-        parser, "a config of a topic whose first commit is lost; by default nothing expires"
+        parser,
+        "a config of a topic whose first commit is lost; repeat the option for more configs; "
+        "default: configs with which no record expires",
     )
     parser.add_argument(
         "--cluster-id",
@@ -85,14 +89,16 @@ COMMAND = Command(
     "repair",
     "replace lost commits; a dry run by default",
     """\
-If you have a copy of the lost files, restore them from it. If not, repair writes:
-  LastExpiredVersion  if a complete checkpoint contains the lost commits: that of the checkpoint
+If you have a copy of the lost files, copy them back instead. Otherwise stop all writers of the
+topic and run this verb. It writes:
+  LastExpiredVersion  if a complete checkpoint contains the lost commits: a file that marks the
+                      commits up to the checkpoint as expired
   Commit              otherwise a commit for each lost one: it adds segments that have exactly the
                       missing offsets, or declares these offsets a hole
   Fence               a commit on top of the log, so that running writers load the topic again
   Put                 a lost topic.json or format.json
-It never overwrites, renumbers or deletes. Stop all writers of the topic first. Exit code 1: a dry
-run found something lost, or a topic cannot be repaired. docs/jobs.md says more.""",
+Repair never overwrites, renumbers or deletes. The exit code is 1 if a dry run found something lost,
+or if klog cannot repair a topic. See docs/jobs.md.""",
     _add_options,
     _load,
 )

@@ -22,10 +22,11 @@ def _load() -> RunJob:
 
 COMMAND = Command(
     "retain",
-    "expire old segments, by retention.ms and retention.bytes",
+    "delete old records, by retention.ms and retention.bytes",
     """\
-For topics whose cleanup.policy has delete. A commit raises the log start. `klog vacuum` deletes the
-files after its grace period. docs/jobs.md says more.""",
+Applies to topics whose cleanup.policy contains delete. A commit raises the log start offset, so
+that readers no longer get the records of old segments. `klog vacuum` deletes the files of these
+segments after its grace period. See docs/jobs.md.""",
     no_options,
     _load,
 )

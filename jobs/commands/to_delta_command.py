@@ -38,17 +38,19 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--table",
         required=True,
         metavar="TABLE",
-        help="a path, a URL or a name in a catalog; {topic} in it stands for the topic's name",
+        help="the Delta table: a path, a URL or a name in a catalog; klog replaces {topic} in it "
+        "by the name of the topic",
     )
     parser.add_argument(
         "--mode",
         choices=("append", "upsert"),
         default="append",
-        help="append: a row for each record; upsert: a row for each key; default: %(default)s",
+        help="append: write a row for each record; upsert: keep one row for each key; default: "
+        "%(default)s",
     )
     add_store_options(
         parser,
-        "an option of a stream that reads the root, such as startingOffsets=latest, "
+        "an option for reading the root, such as startingOffsets=latest, "
         "failOnDataLoss=false or maxOffsetsPerTrigger=1000000",
     )
     _add_values(parser)
@@ -63,11 +65,14 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
         "--on-error",
         choices=("fail", "null", "dead-letters"),
         default="fail",
-        help="what happens to a record that cannot be decoded; null: the column key_error or "
-        "value_error has the reason; default: %(default)s",
+        help="what to do with a record that cannot be decoded; fail: the job fails; null: write "
+        "null, and the reason in the column key_error or value_error; dead-letters: write it to "
+        "--dead-letter-table; default: %(default)s",
     )
     parser.add_argument(
-        "--dead-letter-table", metavar="TABLE", help="where such records go, with the reason"
+        "--dead-letter-table",
+        metavar="TABLE",
+        help="the table for records that cannot be decoded, with the reason",
     )
 
 
@@ -75,28 +80,30 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--merge-schema",
         action="store_true",
-        help="add new columns, and new fields of values, to a table that exists",
+        help="add new columns and new fields of values to an existing table",
     )
-    help_text = "a property of a table that the job creates; repeatable"
+    help_text = "a property of a table that the job creates; repeat the option for more"
     add_pairs_option(parser, _PROPERTY, help_text=help_text)
     parser.add_argument(
         "--deletion-vectors",
         action="store_true",
-        help=f"the same as {_PROPERTY} {'='.join(_DELETION_VECTORS)}: an upsert rewrites less",
+        help=f"the same as {_PROPERTY} {'='.join(_DELETION_VECTORS)}; an upsert then rewrites less",
     )
     parser.add_argument(
         "--cluster-by",
         action="append",
         default=[],
         metavar="COLUMN",
-        help="liquid clustering of a table that the job creates; repeatable",
+        help="cluster a table that the job creates by this column (liquid clustering); repeat the "
+        "option for more columns",
     )
     parser.add_argument(
         "--zorder-by",
         action="append",
         default=[],
         metavar="COLUMN",
-        help="at the end run OPTIMIZE ... ZORDER BY it; repeatable",
+        help="at the end run OPTIMIZE ... ZORDER BY this column; repeat the option for more "
+        "columns",
     )
 
 
@@ -134,20 +141,22 @@ COMMAND = Command(
     "to-delta",
     "copy topics into Delta tables, exactly once",
     """\
-Where the copy is, is kept in the table: no checkpoint is needed, and a run that is killed or
-repeated loses and doubles nothing. It starts Spark in this process, with Delta from Maven Central;
-on a cluster use spark-submit. docs/tables.md says more.
+The table itself stores which offsets it contains, so the job needs no checkpoint. If a run is
+killed or repeated, no record is lost or written twice. The verb starts Spark in this process, with
+Delta from Maven Central. On a cluster use spark-submit. See docs/tables.md.
 
 """
     + FORMATS_HELP
-    + """ JSON without a schema gets the type of the table, and a new
-  table that of a sample.
+    + """
+  JSON without a schema gets the type that the column of the table has. In a new table it gets the
+  type of a sample of the values.
 
 """
     + CREDENTIALS_HELP,
     _add_options,
     _load,
-    root_help="a klog root or a broker's log directory",
-    topic_help="topics' full names, repeatable or with commas; or give --topic-pattern",
+    root_help="the klog root or a broker's log directory: a path or a URL",
+    topic_help="the full names of the topics; repeat the option or separate names with commas; or "
+    "give --topic-pattern",
     configure=configure_delta,
 )

@@ -23,20 +23,21 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--to",
         required=True,
         metavar="DIR",
-        help="a directory or a URL; each topic gets a folder of its name in it",
+        help="the target: a directory or a URL; each topic gets a folder with its name there",
     )
     parser.add_argument(
         "--partition-by",
         choices=("hour", "day", "none"),
         default="hour",
-        help="folders by the records' timestamps, in UTC; default: %(default)s",
+        help="one folder for each hour or day of the records' timestamps in UTC, or no such "
+        "folders; default: %(default)s",
     )
     parser.add_argument(
         "--max-file-bytes",
         type=whole_number("a number of bytes", 1),
         default=128 << 20,
         metavar="N",
-        help="cut files at about so many bytes of the log; default: %(default)s",
+        help="begin a new file after about N bytes of the log; default: %(default)s",
     )
     parser.add_argument(
         "--compression",
@@ -46,14 +47,14 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_store_options(
         parser,
-        "an option of a stream that reads the root, such as startingOffsets=latest, "
+        "an option for reading the root, such as startingOffsets=latest, "
         "failOnDataLoss=false or maxBytesPerTrigger=1000000000",
     )
-    add_round_options(parser, "such as 10m; each round closes its files")
+    add_round_options(parser, "such as 10m; each copy closes its files")
     parser.add_argument(
         "--remove-orphans",
         action="store_true",
-        help="then delete files that the manifest does not list and never will",
+        help="after the copy, delete files of failed runs, which the manifest will never list",
     )
 
 
@@ -82,13 +83,13 @@ def _load() -> RunJob:
 
 COMMAND = Command(
     "to-files",
-    "copy topics into Parquet files by hour, exactly once",
+    "copy topics into Parquet files, by hour, exactly once",
     """\
-Where the copy is, is kept in a manifest next to the files: no checkpoint is needed, and a run that
-is killed or repeated loses and doubles nothing. The files have key, value, headers, timestamp,
-partition and offset, for any reader of Parquet; `klog import-files` writes them to a topic again.
-`klog export-log` writes what a Kafka broker mounts instead. docs/files.md says more.""",
+A manifest next to the files stores which offsets they contain, so the job needs no checkpoint. If a
+run is killed or repeated, no record is lost or written twice. The columns are key, value, headers,
+timestamp, partition and offset. `klog import-files` writes such files to a topic again. To write
+the log directory of a Kafka broker instead, use `klog export-log`. See docs/files.md.""",
     _add_options,
     _load,
-    root_help="a klog root or a broker's log directory",
+    root_help="the klog root or a broker's log directory: a path or a URL",
 )

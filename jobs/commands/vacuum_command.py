@@ -18,21 +18,24 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--grace",
         type=duration_ms,
         metavar="TIME",
-        help="the grace period, how long readers and writers may take, such as 90m or 7d (default: "
-        "24h, and for readers the topic's klog.removed.file.retention.ms)",
+        help="the grace period: how long a read or a write may take, such as 90m or 7d; default: "
+        "24h, and for reads the topic's klog.removed.file.retention.ms",
     )
     parser.add_argument(
         "--log-retention",
         type=duration_ms,
         metavar="TIME",
-        help="how long vacuum keeps commits (default: the topic's klog.commit.retention.ms, 30d)",
+        help="how long vacuum keeps commits, such as 30d; default: the topic's "
+        "klog.commit.retention.ms, which is 30d by default",
     )
     parser.add_argument(
         "--discard-lost",
         action="store_true",
-        help="if the last commits of a topic are lost, continue without them, permanently",
+        help="if the last commits of a topic are lost, continue without them permanently",
     )
-    parser.add_argument("--execute", action="store_true", help="delete; default: only show")
+    parser.add_argument(
+        "--execute", action="store_true", help="delete the files; default: only show them"
+    )
 
 
 def _load() -> RunJob:
@@ -56,29 +59,30 @@ COMMAND = Command(
     "vacuum",
     "delete files that no reader or writer needs; a dry run by default",
     f"""\
-Vacuum deletes these files of each topic, deleted topics too:
-  removed     segments that a commit removed from the topic longer ago than the grace period, and
-              that no reader's lease protects
-  orphan      segments of failed or killed writers: begun before the grace period and never
-              committed
-  {TEMPORARY}    temporary files of killed writers, as old as that
-  commits     commits older than --log-retention, up to the newest checkpoint that is as old;
-              `klog history` no longer shows them, and no version before it can be read
+Vacuum deletes these files of each topic, and of deleted topics:
+  removed     segments that a commit removed from the topic, if the commit is older than the grace
+              period and no lease of a reader protects them
+  orphan      segments of failed or killed writers: the write began before the grace period and
+              never committed
+  {TEMPORARY}    temporary files of killed writers, if the write began before the grace period
+  commits     commits older than --log-retention, up to the newest checkpoint that is also older.
+              `klog history` no longer shows them, and earlier versions can no longer be read
               (asOfVersion)
 
-A line with Waiting has the files of removed segments that stay for readers until their grace
-period is over: when the first of them may be deleted (From), and the last (Until). `klog restore`
-and `klog topics undelete` can bring back what they belong to until then.
+A line with Waiting counts the files of removed segments whose grace period is not over. From is
+when vacuum can delete the first of them, Until when it can delete the last. Until vacuum deletes
+them, `klog restore` and `klog topics undelete` can bring back their records.
 
-Vacuum deletes no link below the root and no file that is reached through one; the report lists
-them. It first deletes files that need no commit, so that a full disk has space for its commit.
+Vacuum does not delete symbolic links below the root, or files that are reached through one; the
+report lists them. Vacuum first deletes the files that it can delete without a commit, so that a
+full disk has space for its commit.
 
-If a file has a later version than the last commit, the last commits were lost. Then vacuum keeps
-these files and all segments that no commit names, and commits nothing, unless --discard-lost is
-given. The exit code is 1 as long as there is such a file.
+If a file has a later version than the last commit, the last commits were lost. Then, without
+--discard-lost, vacuum keeps these files and all segments that no commit names, and commits nothing.
+The exit code is 1 as long as such a file exists.
 
-A reader or writer that takes longer than the grace period fails with an error; acknowledged records
-are never lost. docs/jobs.md says more.""",
+A read or a write that takes longer than the grace period fails with an error. Acknowledged records
+are never lost. See docs/jobs.md.""",
     _add_options,
     _load,
 )

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--fast", action="store_true", help="read headers only, no records")
+    parser.add_argument(
+        "--fast", action="store_true", help="read only the headers of batches, not the records"
+    )
 
 
 def _load() -> RunJob:
@@ -28,9 +30,9 @@ COMMAND = Command(
     "verify",
     "compare a root's files with its commit logs",
     """\
-Each finding is a line with its place, its kind and what to do; the last line counts them. No
-finding ends the run, and nothing is written. docs/verify.md describes the kinds. A broker's
-directory has no commit log: `klog dump` checks its segments and indexes.""",
+Prints one line for each finding, with its place, its kind and what to do, and then the number of
+findings. klog continues after a finding, and writes nothing. docs/verify.md describes the kinds. A
+broker's directory has no commit log: check its segments and indexes with `klog dump`.""",
     _add_options,
     _load,
     dry_run_help="the same as without it: verify only reads",

@@ -54,7 +54,7 @@ def set_root(
 
 
 def add_topic_option(
-    parser: argparse.ArgumentParser, help_text: str = "the topic's full name"
+    parser: argparse.ArgumentParser, help_text: str = "the full name of the topic"
 ) -> None:
     """Add a required `--topic` that takes one name.
 

@@ -17,7 +17,7 @@ def add_topic_pattern_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--topic-pattern",
         metavar="REGEX",
-        help="instead of --topic: search for it in topics' names",
+        help="instead of --topic: all topics whose name contains a match of this pattern",
     )
 
 
@@ -28,7 +28,7 @@ def add_store_options(parser: argparse.ArgumentParser, help_text: str) -> None:
         parser: The parser of the command.
         help_text: Whose options they are, with examples.
     """
-    add_pairs_option(parser, "-o", "--option", help_text=f"{help_text}; repeatable")
+    add_pairs_option(parser, "-o", "--option", help_text=f"{help_text}; repeat the option for more")
 
 
 def add_round_options(parser: argparse.ArgumentParser, interval_help: str = "such as 10s") -> None:
@@ -39,14 +39,14 @@ def add_round_options(parser: argparse.ArgumentParser, interval_help: str = "suc
         interval_help: An example of the interval, and what a round does besides.
     """
     parser.add_argument(
-        "--continuous", action="store_true", help="go on with what comes, until Ctrl-C"
+        "--continuous", action="store_true", help="repeat the copy for new data until Ctrl-C"
     )
     parser.add_argument(
         "--interval",
         type=duration_ms,
         default=60_000,
         metavar="TIME",
-        help=f"with --continuous: the pause between two rounds, {interval_help}; default: 60s",
+        help=f"with --continuous: the pause between two copies, {interval_help}; default: 60s",
     )
 
 

@@ -65,9 +65,12 @@ class Command:
     epilog: str
     add_options: Callable[[argparse.ArgumentParser], None]
     load: Callable[[], RunJob]
-    dry_run_help: str = "only show what would be done; write nothing"
-    root_help: str = "a klog root"
-    topic_help: str = "topics' full names, repeatable or with commas; default: every topic"
+    dry_run_help: str = "only show what the job would do; write nothing"
+    root_help: str = "the klog root: a path or a URL"
+    topic_help: str = (
+        "the full names of the topics; repeat the option or separate names with commas; default: "
+        "every topic"
+    )
     configure: Callable[[Any], Any] = plain_session
 
 
@@ -89,7 +92,7 @@ def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
     add_topics_option(parser, command.topic_help)
     command.add_options(parser)
     parser.add_argument("--dry-run", action="store_true", help=command.dry_run_help)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def is_executed(args: argparse.Namespace) -> bool:

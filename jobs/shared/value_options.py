@@ -19,13 +19,14 @@ _PROPERTY_OF_VARIABLE = {USER_INFO: "basic.auth.user.info", TOKEN: "bearer.auth.
 SIDES = ("key", "value")
 
 FORMATS_HELP = """\
--s, as in kcat: decode keys and values (docs/values.md). -s FORMAT for both, -s key=FORMAT,
-  -s value=FORMAT; repeatable. FORMAT: json, avro, protobuf, string, short, integer, long, float,
-  double, boolean, uuid."""
+-s, as in kcat: decodes keys and values (docs/values.md). -s FORMAT is for both, -s key=FORMAT and
+  -s value=FORMAT are for one of them; you can give both. FORMAT: json, avro, protobuf, string,
+  short, integer, long, float, double, boolean, uuid."""
 CREDENTIALS_HELP = """\
-Credentials of the registry are in KLOG_REGISTRY_USER_INFO (user:password) or KLOG_REGISTRY_TOKEN,
-or in the file of --schema-registry-config, by Confluent's names: schema.registry.url,
-basic.auth.user.info, bearer.auth.token, ssl.ca.location."""
+Give the credentials of the registry in the environment variable KLOG_REGISTRY_USER_INFO
+(user:password) or KLOG_REGISTRY_TOKEN, or in the file of --schema-registry-config. The file has
+Confluent's properties: schema.registry.url, basic.auth.user.info, bearer.auth.token,
+ssl.ca.location."""
 
 
 def add_value_options(parser: argparse.ArgumentParser) -> None:
@@ -41,14 +42,15 @@ def add_value_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[SIDE=]FORMAT",
-        help="decode keys, values or both; see below",
+        help="the format of keys, values or both; see below",
     )
     add_registry_options(parser)
     for side in SIDES:
         parser.add_argument(
             f"--{side}-schema",
             metavar="FILE",
-            help=f"the schema of the {side}: Avro's JSON, or a FileDescriptorSet or .proto file",
+            help=f"the schema of the {side}: an Avro schema in JSON, a FileDescriptorSet or a "
+            ".proto file",
         )
         parser.add_argument(
             f"--{side}-message", metavar="NAME", help=f"the Protobuf message of the {side}"
@@ -65,10 +67,12 @@ def add_registry_options(parser: argparse.ArgumentParser) -> None:
         "-r",
         "--schema-registry",
         metavar="URL",
-        help="the schema registry, whose prefix the values have",
+        help="the URL of the schema registry, if keys or values begin with Confluent's prefix",
     )
     parser.add_argument(
-        "--schema-registry-config", metavar="FILE", help="its URL and credentials; see below"
+        "--schema-registry-config",
+        metavar="FILE",
+        help="a file with the URL and the credentials of the registry; see below",
     )
 
 

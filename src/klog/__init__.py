@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from klog import errors, jobs, logformat, values
+    from klog.connector.commit_log.commit import Amount, Commit
+    from klog.connector.commit_log.topic_admin import PartitionDescription, TopicDescription
+    from klog.connector.commit_log.topic_restore import RestoredPartition, RestoreReport
     from klog.connector.embedded import Log
+    from klog.connector.embedded_append import AppendResult
     from klog.errors import (
         CommitConflictError,
         CommitStateUnknownError,
@@ -44,6 +48,9 @@ if TYPE_CHECKING:
     from klog.raised_errors import error_class_of
 
 __all__ = [
+    "Amount",
+    "AppendResult",
+    "Commit",
     "CommitConflictError",
     "CommitStateUnknownError",
     "CorruptFileError",
@@ -60,11 +67,15 @@ __all__ = [
     "NotRegularFileError",
     "OffsetOutOfRangeError",
     "OptionError",
+    "PartitionDescription",
     "ProducerFencedError",
     "RegistryError",
+    "RestoreReport",
+    "RestoredPartition",
     "SchemaError",
     "SchemaNotFoundError",
     "StoreError",
+    "TopicDescription",
     "UndecodableError",
     "UnsupportedFormatError",
     "__version__",
@@ -82,7 +93,17 @@ __all__ = [
 __version__ = VERSION
 
 _PACKAGES = frozenset(["errors", "jobs", "logformat", "values"])
-_MODULES = {"Log": "connector.embedded", "error_class_of": "raised_errors"}
+_MODULES = {
+    "Amount": "connector.commit_log.commit",
+    "AppendResult": "connector.embedded_append",
+    "Commit": "connector.commit_log.commit",
+    "Log": "connector.embedded",
+    "PartitionDescription": "connector.commit_log.topic_admin",
+    "RestoreReport": "connector.commit_log.topic_restore",
+    "RestoredPartition": "connector.commit_log.topic_restore",
+    "TopicDescription": "connector.commit_log.topic_admin",
+    "error_class_of": "raised_errors",
+}
 """Where a name comes from, if it is not `klog.errors`."""
 
 
@@ -104,18 +125,21 @@ def __dir__() -> list[str]:
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
-    """Put klog's jar into a session that is about to start, so that its JVM reads.
+    """Add klog's jar to a Spark session that is about to start.
 
-    docs/engines.md says what the JVM reads. A wheel of klog brings the jar. From a clone the first
-    call compiles it, once, with the Scala compiler that PySpark brings. A session that cannot get
-    the jar here, such as one of Databricks, of Spark Connect or of spark-submit, is a warning that
-    says how else: Python reads.
+    With the jar, Spark's JVM reads and writes topics. Without it, Python does. docs/engines.md
+    compares the two engines.
+
+    A wheel of klog contains the jar. In a clone of the repository, the first call compiles the jar
+    with PySpark's Scala compiler; later calls use the same jar. Some sessions cannot get a jar in
+    this way, for example on Databricks, with Spark Connect, or in spark-submit. klog then gives a
+    Python warning that names another way, and Python reads and writes.
 
     Args:
-        builder: `SparkSession.builder`, with any settings. `spark.jars` is added to.
+        builder: `SparkSession.builder`, with any settings. klog's jar is added to `spark.jars`.
 
     Returns:
-        The builder.
+        The builder. Call `getOrCreate()` on it.
     """
     from klog.spark_jar.configured_session import configure as configured
 
@@ -123,23 +147,24 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 
 def register(spark: SparkSession, **storage: str) -> None:
-    """Register the format `klog` and klog's table functions with a session.
+    """Register klog's table functions and the format `klog` with a Spark session.
 
-    The format needs it only if klog comes as a zip (`--py-files`), because Spark does not search a
-    zip for formats. It then also brings the zip to the workers of the session. Streams over Spark
-    Connect need klog installed on the server (docs/clusters.md).
+    The table functions are `klog_topics`, `klog_offsets`, `klog_count` and `klog_history`
+    (docs/sql.md). Spark finds the format `klog` without this call, except if klog is a zip file
+    (`--py-files`): Spark does not search zip files for formats. In that case this call also sends
+    the zip file to the workers of the session. For streams over Spark Connect, install klog on the
+    server instead (docs/clusters.md).
 
-    It also adds a listener that logs the lag of each stream of the session (logger
-    `klog.progress`, docs/reading.md).
+    This call also adds a listener to the session. The listener logs the lag of each stream to the
+    logger `klog.progress` (docs/reading.md).
 
     Args:
-        spark: The session. Its later reads and writes know `format("klog")`, and its SQL knows
-            `klog_topics`, `klog_offsets`, `klog_count` and `klog_history` (docs/sql.md).
-        **storage: The `storage.*` options without their prefix, as for `open`, for the table
-            functions. No query needs to have them.
+        spark: The session.
+        **storage: The `storage.*` options for the table functions, without the prefix `storage.`,
+            as for `klog.open`. Queries then do not need to contain them.
 
     Raises:
-        klog.errors.OptionError: klog does not know a storage option.
+        klog.OptionError: klog does not know a storage option.
     """
     from pathlib import Path
 
@@ -157,17 +182,25 @@ def register(spark: SparkSession, **storage: str) -> None:
 
 
 def open(root: str | PathLike[str], **storage: str) -> Log:  # noqa: A001 - it is klog.open
-    """Open a root for use without Spark: create topics, write and read them as Arrow.
+    """Open a root without Spark: create topics, append rows and read them as Arrow batches.
+
+    A root is the directory or URL that contains topics. It can be a klog root, the log directory of
+    a broker (klog only reads it), or an empty directory, in which `create_topic` creates a klog
+    root.
 
     Args:
-        root: A path or URL. A relative path starts at the current working directory.
-        **storage: The `storage.*` options without their prefix, such as `endpoint`.
+        root: The path or URL of the root, such as `s3://bucket/klog`. A relative path starts at the
+            current working directory.
+        **storage: The `storage.*` options without the prefix `storage.`, such as
+            `region="eu-west-1"` (docs/options.md).
 
     Returns:
-        The root's log. It reads nothing until it is first used, so a wrong scheme fails only then.
+        A `Log`. It contacts the store when one of its methods is called, not before. So a wrong URL
+        fails at the first call of a method.
 
     Raises:
-        klog.errors.OptionError: klog does not know a storage option.
+        klog.OptionError: `root` is neither a path nor a URL, or klog does not know a storage
+            option.
     """
     from klog.connector.embedded import open_log
 
@@ -175,20 +208,21 @@ def open(root: str | PathLike[str], **storage: str) -> Log:  # noqa: A001 - it i
 
 
 def repartition(df: DataFrame, root: str | PathLike[str], topic: str, **storage: str) -> DataFrame:
-    """Shuffle rows by the topic partition that they go to, so that a write leaves few files.
+    """Shuffle rows to the topic partitions that they go to, so that a write creates few files.
 
     Args:
-        df: The rows to write, with the columns of a write. A row goes to the partition in its
-            column `partition`, else to the one that its key selects.
-        root: A path or URL, as for `open`.
-        topic: The topic that the rows are written to.
-        **storage: The `storage.*` options without their prefix, as for `open`.
+        df: The rows to write, with the columns of a write (docs/options.md). A row goes to the
+            partition in its column `partition`. If that is null or missing, the key selects the
+            partition, as in Kafka.
+        root: The path or URL of the root, as for `klog.open`.
+        topic: The topic that you write the rows to.
+        **storage: The `storage.*` options without the prefix `storage.`, as for `klog.open`.
 
     Returns:
-        The rows, with the column `partition` set to the selected partition.
+        The rows, with the selected partition in the column `partition`.
 
     Raises:
-        klog.errors.OptionError: The topic does not exist, or klog does not know a storage option.
+        klog.OptionError: The topic does not exist, or klog does not know a storage option.
     """
     from klog.connector.repartition import repartition as shuffled
 

@@ -1,18 +1,18 @@
-"""Every error klog raises on purpose; a class exists only where a caller acts differently.
+"""Every error that klog raises; a class exists only if callers act differently on it.
 
     KlogError
     +-- CorruptRecordError      bytes are corrupt: the message has the reason and the position
     |   +-- CorruptFileError    the same, and the message has the file and the topic-partition
     +-- UnsupportedFormatError  bytes are valid, but this klog cannot read their format
     |   +-- NewerFormatError    a newer klog wrote them: the message names the klog to install
-    +-- OffsetOutOfRangeError   the partition does not hold the requested offset
+    +-- OffsetOutOfRangeError   the partition does not have the requested offset
     +-- DataLossError           records that a plan or a stream needs are gone
     +-- OutOfOrderSequenceError no longer raised
     +-- ProducerFencedError     a newer producer or coordinator has taken over: stop writing
     +-- LostCommitError         a commit is missing: read nothing after it, repair the log
     |   +-- ForkedCommitError   another commit has its version: copy that one away first
-    +-- CommitConflictError     a commit failed and cannot land: delete its staged files
-    +-- CommitStateUnknownError a commit may have landed: delete nothing, read the log again
+    +-- CommitConflictError     a commit is not in the log: delete its staged files
+    +-- CommitStateUnknownError a commit may be in the log: delete nothing, read the log again
     +-- StoreError              a store did not answer, or refused: the message says why
     +-- InvalidFileError        a file cannot be of its kind: it was not read
     |   +-- FileTooLargeError   it is larger than any file of its kind
@@ -20,7 +20,7 @@
     +-- UndecodableError        a key or a value is not in its format: offset and reason
     +-- SchemaError             a schema of keys or values is invalid, missing or has changed
     +-- RegistryError           a schema registry did not answer: try again later
-    |   +-- SchemaNotFoundError it answered, and does not have the schema
+    |   +-- SchemaNotFoundError the registry answered, and does not have the schema
     +-- OptionError             an option, a topic or a path of the user is wrong
         +-- NoSubscriptionError a read does not say which topics
 
@@ -66,11 +66,15 @@ def without_passwords(text: str) -> str:
 
 
 class KlogError(Exception):
-    """Root of klog's errors; none shows the password or the query of a URL.
+    """The base class of klog's errors.
+
+    A message names the file, the topic-partition, the offset or the option, and says what to do
+    next. It never contains the password or the query of a URL.
 
     Attributes:
-        condition: The stable id of this kind of error, such as `KLOG_DATA_LOSS`.
-        is_retryable: Whether the same call can succeed later, without a change by the user.
+        condition: The id of this kind of error, such as `KLOG_DATA_LOSS` (docs/errors.md). Ids do
+            not change.
+        is_retryable: Whether the same call can succeed later without a change by you.
     """
 
     condition = "KLOG_ERROR"
@@ -123,10 +127,11 @@ def nearest_name(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | 
 
 
 class CorruptRecordError(KlogError):
-    """Bytes that do not follow Kafka's format, or fail their checksum.
+    """Bytes that do not follow Kafka's format, or do not match their checksum.
 
-    `position` is the first damaged byte, counted from the start of the decoded bytes. A caller that
-    knows the file adds it with `in_file`.
+    Attributes:
+        reason: What is wrong with the bytes.
+        position: The position of the first damaged byte, from the start of the decoded bytes.
     """
 
     condition = "KLOG_CORRUPT_RECORD"
@@ -157,7 +162,14 @@ class CorruptRecordError(KlogError):
 
 
 class CorruptFileError(CorruptRecordError):
-    """A `CorruptRecordError` whose file and topic-partition are known."""
+    """Damaged bytes in a file of a topic.
+
+    Attributes:
+        reason: What is wrong with the bytes.
+        position: The position of the first damaged byte in the file.
+        path: The path of the file.
+        topic_partition: The topic-partition of the file, such as `orders-0`.
+    """
 
     condition = "KLOG_CORRUPT_FILE"
 
@@ -180,9 +192,11 @@ class CorruptFileError(CorruptRecordError):
 
 
 class UnsupportedFormatError(KlogError):
-    """A message format or file version that this klog does not read.
+    """A message format or a file version that this klog does not read.
 
-    `position` is that of the bytes in what was decoded, where they lie in a file.
+    Attributes:
+        reason: What this klog does not read.
+        position: The position of the bytes in the file; None if the error is not about bytes.
     """
 
     condition = "KLOG_UNSUPPORTED_FORMAT"
@@ -211,19 +225,19 @@ class UnsupportedFormatError(KlogError):
 
 
 class NewerFormatError(UnsupportedFormatError):
-    """A file of klog's that a newer klog wrote; the reason names the klog to install."""
+    """A file of klog that a newer klog wrote. The message names the klog version to install."""
 
     condition = "KLOG_NEWER_FORMAT"
 
 
 class OffsetOutOfRangeError(KlogError):
-    """A requested offset is below the log start or above the log end."""
+    """A requested offset is before the log start or after the log end."""
 
     condition = "KLOG_OFFSET_OUT_OF_RANGE"
 
 
 class DataLossError(KlogError):
-    """Records that a plan or a checkpoint needs are gone."""
+    """Records that a read or the checkpoint of a stream needs do not exist any more."""
 
     condition = "KLOG_DATA_LOSS"
 
@@ -238,38 +252,42 @@ class OutOfOrderSequenceError(KlogError):
 
 
 class ProducerFencedError(KlogError):
-    """A newer epoch of this producer, or of its coordinator, has written: this one must stop."""
+    """A newer run of this writer, or a newer producer epoch, has written: this run must stop."""
 
     condition = "KLOG_PRODUCER_FENCED"
 
 
 class LostCommitError(KlogError):
-    """A commit is missing, although a later one was written.
+    """A commit of a topic is missing, although a later commit exists.
 
-    Nothing after it can be read, and nothing may be committed after it. `klog repair` shows the
-    ways out.
+    klog reads nothing after the missing commit, and commits nothing to the topic. `klog repair`
+    shows how to repair the topic.
     """
 
     condition = "KLOG_LOST_COMMIT"
 
 
 class ForkedCommitError(LostCommitError):
-    """A commit was lost and another one has its version, maybe with records of its own."""
+    """A commit was lost, and another commit, perhaps with other records, has its version."""
 
     condition = "KLOG_FORKED_COMMIT"
 
 
 class CommitConflictError(KlogError):
-    """A commit did not land, and is not valid after the commits of others."""
+    """A concurrent commit came first, and after it this commit is not valid.
+
+    The commit is not in the log.
+    """
 
     condition = "KLOG_COMMIT_CONFLICT"
     is_retryable = True
 
 
 class CommitStateUnknownError(KlogError):
-    """A commit may have landed, but the store did not confirm it; delete none of its files.
+    """The store did not confirm a commit: it may or may not be in the log.
 
-    A retry with the same transactional id and version is safe.
+    Do not delete its files. You can repeat a write with the same transactional id and version: klog
+    then writes nothing if the first attempt succeeded.
     """
 
     condition = "KLOG_COMMIT_STATE_UNKNOWN"
@@ -277,10 +295,10 @@ class CommitStateUnknownError(KlogError):
 
 
 class StoreError(KlogError):
-    """A store did not answer, or refused: it is down, access is denied, a disk is full.
+    """A store did not answer or refused a request: it is down, access is denied, a disk is full.
 
-    klog has tried again where that was safe. If a store stays away, a later run can succeed; if it
-    refuses, the message says what to change.
+    klog has already repeated the request if that was safe. If the store did not answer, a later
+    call can succeed. If the store refused, the message says what to change.
     """
 
     condition = "KLOG_STORE"
@@ -288,34 +306,31 @@ class StoreError(KlogError):
 
 
 class InvalidFileError(KlogError):
-    """A file cannot be of the kind that its name says; it was not read.
-
-    A caller that can work without the file treats it as missing.
-    """
+    """A file that cannot be of the kind that its name says. klog did not read it."""
 
     condition = "KLOG_INVALID_FILE"
 
 
 class FileTooLargeError(InvalidFileError):
-    """A file is larger than any file of its kind; it was not read."""
+    """A file that is larger than any file of its kind. klog did not read it."""
 
     condition = "KLOG_FILE_TOO_LARGE"
 
 
 class NotRegularFileError(InvalidFileError):
-    """A directory, a FIFO, a socket or a device has the name of a file; it was not read."""
+    """A directory, a FIFO, a socket or a device with the name of a file. klog did not read it."""
 
     condition = "KLOG_NOT_REGULAR_FILE"
 
 
 class UndecodableError(KlogError):
-    """A key or a value whose bytes are not in the format that the reader names."""
+    """A key or a value whose bytes are not in the format that the reader named."""
 
     condition = "KLOG_UNDECODABLE"
 
 
 class SchemaError(KlogError):
-    """A schema of keys or values is invalid, has no type in Arrow, is missing, or has changed."""
+    """A schema of keys or values that is invalid, missing or changed, or has no type in Arrow."""
 
     condition = "KLOG_SCHEMA"
 
@@ -328,7 +343,7 @@ class RegistryError(KlogError):
 
 
 class SchemaNotFoundError(RegistryError):
-    """A schema registry does not have a schema: a subject, a version or an id."""
+    """A schema registry does not have a subject, a version or a schema id."""
 
     condition = "KLOG_SCHEMA_NOT_FOUND"
     is_retryable = False
@@ -341,6 +356,6 @@ class OptionError(KlogError):
 
 
 class NoSubscriptionError(OptionError):
-    """A read does not say which topics; who knows the root names them."""
+    """A read does not say which topics to read."""
 
     condition = "KLOG_NO_SUBSCRIPTION"

@@ -16,13 +16,16 @@ _RAISED = re.compile(r"\bklog\.errors\.(\w+):")
 
 
 def error_class_of(error: BaseException) -> type[KlogError] | None:
-    """Return the class of klog's error, with its `condition` and `is_retryable`.
+    """Return the class of the klog error that an exception is, or contains in its text.
+
+    Spark raises the errors of its workers and streams as exceptions of its own, whose text contains
+    the name of klog's class.
 
     Args:
-        error: What a call of klog or of Spark has raised, or `query.exception()` of a stream.
+        error: An exception that klog or Spark raised, or `query.exception()` of a stream.
 
     Returns:
-        The class; None if the error is not from klog.
+        The class, with its `condition` and `is_retryable`. None if the error is not from klog.
     """
     if isinstance(error, KlogError):
         return type(error)

@@ -18,12 +18,15 @@ def add_adopt_options(parser: argparse.ArgumentParser) -> None:
         parser: The parser of the job's command.
     """
     add_config_option(
-        parser, "a config for each topic, repeatable; a log directory contains no configs"
+        parser,
+        "a config that each topic gets, because a log directory contains no configs; repeat the "
+        "option for more configs",
     )
     parser.add_argument(
         "--open-transactions",
         choices=OPEN_TRANSACTIONS,
-        help="the outcome of transactions without a marker; default: refuse a log that has one",
+        help="how to end transactions that have no marker; default: refuse a log with such a "
+        "transaction",
     )
 
 

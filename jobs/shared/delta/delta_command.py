@@ -22,7 +22,7 @@ def add_conf_option(parser: argparse.ArgumentParser) -> None:
     Args:
         parser: The parser of the command.
     """
-    help_text = "a setting of Spark, such as spark.master=local[4]; repeatable"
+    help_text = "a setting of Spark, such as spark.master=local[4]; repeat the option for more"
     add_pairs_option(parser, "--conf", help_text=help_text)
 
 

@@ -27,6 +27,10 @@ from klog.standard_streams import occupy_closed_streams, standard_output
 from klog.text_output import printable
 from klog.tools.kafka_options import client_options, warn_of_client_options
 
+_DESCRIPTION = "Read, write and maintain topics in Kafka-format files, without a broker."
+_EPILOG = """\
+Every verb that works on topics needs --root, or the environment variable KLOG_ROOT.
+`klog VERB --help` describes a verb. docs/command-line.md describes all of them."""
 COMPLETION = "_ARGCOMPLETE"
 """The environment variable that argcomplete sets when a shell asks what can follow."""
 
@@ -107,10 +111,22 @@ def command_line(typed: str = "") -> Parser:
     Args:
         typed: The first argument; if it is a verb, the parser may know only that one.
     """
-    parser = Parser(prog="klog", description="Kafka's log without the brokers.")
+    parser = Parser(prog="klog", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"klog {__version__}")
-    add_verbs(parser.add_subparsers(required=True, metavar="VERB"), typed)
+    add_verbs(parser.add_subparsers(title="verbs", required=True, metavar="VERB"), typed)
+    _describe_verbs(parser)
     return parser
+
+
+def _describe_verbs(parser: argparse.ArgumentParser) -> None:
+    """Let the help of each verb begin with what the list of verbs says about it."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for choice in action._choices_actions:
+                verb: argparse.ArgumentParser = action.choices[choice.dest]
+                summary = choice.help or ""
+                verb.description = f"{summary[:1].upper()}{summary[1:]}."
+                _describe_verbs(verb)
 
 
 def _parse(typed: Sequence[str]) -> argparse.Namespace:

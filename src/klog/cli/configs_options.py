@@ -32,22 +32,25 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser.add_argument("--entity-type", choices=("topics",), help=argparse.SUPPRESS)
     add_topics_option(
         parser,
-        "a topic's full name; repeatable, or with commas; default, to show: every topic",
+        "the full names of the topics; repeat the option or separate names with commas; default, "
+        "if you only show configs: every topic",
         names=("-t", "--topic", "--entity-name"),
     )
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--describe", action="store_true", help="show configs (the default)")
     action.add_argument(
-        "--alter", action="store_true", help="change configs; the next three options imply it"
+        "--alter",
+        action="store_true",
+        help="change configs; --config, --add-config and --delete-config imply it",
     )
-    add_config_option(parser, "set a config; repeatable")
+    add_config_option(parser, "set a config; repeat the option for more configs")
     parser.add_argument(
         "--add-config",
         action="append",
         default=[],
         type=_parse_configs,
         metavar="NAME=VALUE,...",
-        help="set several configs; put [] around a value with commas",
+        help="set several configs; put a value that contains commas into []",
     )
     parser.add_argument(
         "--delete-config",
@@ -55,15 +58,15 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         default=[],
         type=lambda text: [name.strip() for name in text.split(",")],
         metavar="NAME,...",
-        help="reset configs to their defaults; repeatable",
+        help="reset configs to their defaults; repeat the option or separate names with commas",
     )
     parser.add_argument(
-        "--all", action="store_true", help="show the defaults of the other configs too"
+        "--all", action="store_true", help="also show the configs that have their defaults"
     )
     parser.add_argument(
         "--json",
         action="store_true",
-        help="one JSON array, or after a change one object for each topic",
+        help="print one JSON array; after a change, print one JSON object for each topic",
     )
 
 

@@ -19,34 +19,37 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _HELP = """\
-Prints the values, one per line, partition by partition, from the beginning to the current end of
-the log, and exits. With --follow it goes on with the records that come, also in new partitions.
+Prints values, one per line, partition by partition, from the beginning to the current end of the
+log, and exits. With --follow, waits for new records and prints them too, also those of new
+partitions.
 
 -o, --offset: where to start in each partition
   earliest, beginning   the first record in the log (the default; the same as --from-beginning)
-  latest, end           the end of the log: prints nothing without --follow
+  latest, end           the end of the log; without --follow this prints nothing
   N                     offset N
   -N                    the last N offsets
   s@MS                  the first record at or after a time in ms since 1970
-  e@MS                  stop before the first record at or after a time; combines with a start
+  e@MS                  stop before the first record at or after a time; can be given together
+                        with a start
 
 -f FORMAT, as in kcat: %t topic, %p partition, %o offset, %k key, %s value, %T timestamp in ms,
   %h headers (k=v,k=v), %K and %S length of key and value in bytes (-1 for null), %R length of the
-  value as 4 bytes, big-endian, %% a percent sign; \\n \\t \\r \\xNN. Null is printed as NULL. End
-  the format with \\n to print one record per line.
+  value as 4 bytes, big-endian, %% a percent sign; \\n \\t \\r \\xNN. Null prints as NULL. End the
+  format with \\n to print one record per line.
 
---formatter-property NAME=VALUE, --property, as in kafka-console-consumer; repeatable:
+--formatter-property NAME=VALUE, --property: as in kafka-console-consumer; repeat it for more:
   print.timestamp, print.partition, print.offset, print.headers, print.key, print.value (true or
-  false); key.separator, line.separator, headers.separator, null.literal (null)
+  false); key.separator, line.separator, headers.separator, null.literal (default: null)
 
---json: one object per line; bytes that are not UTF-8 are {"base64": ...}
+--json: prints one JSON object per line. Bytes that are not UTF-8 become {"base64": ...}.
 
-{FORMATS} Records are printed as JSON. avro and protobuf need a schema registry, for
-  values with Confluent's prefix, or a schema: --key-schema, --value-schema.
+{FORMATS}
+  Decoded records print as JSON. avro and protobuf need either a schema registry, if values begin
+  with Confluent's prefix, or a schema (--key-schema, --value-schema).
 
 {CREDENTIALS}
 
-Records of open and aborted transactions are skipped, unless --isolation-level is
+Records of open and aborted transactions do not print, except with --isolation-level
 read_uncommitted.""".replace("{FORMATS}", FORMATS_HELP).replace("{CREDENTIALS}", CREDENTIALS_HELP)
 
 
@@ -57,9 +60,11 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     )
     parser.set_defaults(load=_load, parser=parser)
     add_topics_option(
-        parser, "topics' full names, repeatable or with commas between them", required=True
+        parser,
+        "the full names of the topics; repeat the option or separate names with commas",
+        required=True,
     )
-    parser.add_argument("--partition", type=PARTITION, metavar="P", help="read only this one")
+    parser.add_argument("--partition", type=PARTITION, metavar="P", help="read only this partition")
     add_client_options(parser, ["--bootstrap-server", "--group"])
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
@@ -75,7 +80,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         help="where to start or stop; see below",
     )
     end = parser.add_mutually_exclusive_group()
-    end.add_argument("--follow", action="store_true", help="wait for further records, until Ctrl-C")
+    end.add_argument("--follow", action="store_true", help="wait for new records until Ctrl-C")
     end.add_argument("-e", action="store_true", help="exit at the end of the log (the default)")
     parser.add_argument(
         "-c",
@@ -88,7 +93,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         "--isolation-level",
         choices=(READ_COMMITTED, READ_UNCOMMITTED),
         default=READ_COMMITTED,
-        help="default: %(default)s",
+        help="which records of transactions to print; default: %(default)s",
     )
     _add_past(parser)
     _add_output(parser)
@@ -101,20 +106,26 @@ def _add_past(parser: argparse.ArgumentParser) -> None:
         "--as-of-version",
         type=whole_number("a version,"),
         metavar="V",
-        help="read the topic as this commit of klog history left it",
+        help="read the topic as of this version, which `klog history` lists",
     )
     past.add_argument(
         "--as-of-timestamp",
         metavar="WHEN",
-        help="the same for the last commit at or before a time: ms since 1970, now-1d, or "
+        help="read the topic as of the last commit at or before a time: ms since 1970, now-1d, or "
         "2026-11-01T00:00:00Z",
     )
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     output = parser.add_mutually_exclusive_group()
-    output.add_argument("-f", "--format", type=_usage(_format), metavar="FORMAT", help="see below")
-    output.add_argument("--json", action="store_true", help="one JSON object per line")
+    output.add_argument(
+        "-f",
+        "--format",
+        type=_usage(_format),
+        metavar="FORMAT",
+        help="how to print a record; see below",
+    )
+    output.add_argument("--json", action="store_true", help="print one JSON object per line")
     output.add_argument(
         "--formatter-property",
         "--property",
@@ -123,7 +134,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="see below",
+        help="what to print of a record; see below",
     )
 
 

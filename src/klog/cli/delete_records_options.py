@@ -11,8 +11,10 @@ from klog.jobs.shared.common_options import Run
 from klog.tools.kafka_options import ADMIN_OPTIONS, add_client_options
 
 _HELP = """\
-Readers no longer see the records before the offset, even in the middle of a batch. `klog vacuum`
-later deletes the segments that are entirely before it. The file has the format of
+The offset becomes the log start: readers no longer get the records before it, even if it is in the
+middle of a batch. `klog vacuum` later deletes the segments that end before the offset.
+
+Give one partition with --topic, --partition and --offset, or several in a file, as for
 kafka-delete-records:
 
   {"partitions": [{"topic": "orders", "partition": 0, "offset": 1000}], "version": 1}"""
@@ -28,11 +30,21 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     )
     parser.set_defaults(load=_load, parser=parser)
     add_client_options(parser, ADMIN_OPTIONS)
-    parser.add_argument("--offset-json-file", type=Path, metavar="F", help="partitions and offsets")
     parser.add_argument(
-        "-t", "--topic", metavar="T", help="the topic's full name; needs --partition and --offset"
+        "--offset-json-file",
+        type=Path,
+        metavar="F",
+        help="a JSON file with partitions and offsets; see below",
     )
-    parser.add_argument("--partition", type=PARTITION, metavar="N", help="the partition")
+    parser.add_argument(
+        "-t",
+        "--topic",
+        metavar="T",
+        help="the full name of the topic; needs --partition and --offset",
+    )
+    parser.add_argument(
+        "--partition", type=PARTITION, metavar="N", help="the number of the partition"
+    )
     parser.add_argument(
         "--offset",
         type=whole_number("an offset", -1),
@@ -40,9 +52,9 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         help="the first offset to keep; -1 for the log end",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="only show the new log starts; write nothing"
+        "--dry-run", action="store_true", help="only show the new log start offsets; write nothing"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _load() -> Run:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from klog.text_output import write_lines
 
 _HELP = """\
-The jar is compiled once if this klog did not bring one.
+If this installation of klog has no jar, klog compiles it once.
   spark-submit --jars $(klog jar) job.py
   spark-shell --jars $(klog jar)"""
 

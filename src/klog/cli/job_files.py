@@ -17,17 +17,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HELP = """\
-A job runs in this process as a verb, such as `klog compact`. It runs as a Spark program so:
+A verb such as `klog compact` runs a job in this process. To run the job as a Spark program:
   spark-submit $(klog jobs --path compact) --root R
   python -m klog.jobs.compact --root R"""
 
 
 def add_verb(verbs: argparse._SubParsersAction[Any]) -> None:
     """Add `jobs` to a command line."""
-    parser = verbs.add_parser("jobs", help="list the jobs, or print a job's file", epilog=_HELP)
+    parser = verbs.add_parser(
+        "jobs",
+        help="list the jobs, or print the path of a job's file for spark-submit",
+        epilog=_HELP,
+    )
     parser.set_defaults(load=lambda: jobs, parser=parser)
     names = [command.verb for command in COMMANDS]
-    parser.add_argument("--path", choices=names, metavar="JOB", help="print the file of a job")
+    parser.add_argument(
+        "--path", choices=names, metavar="JOB", help="print the path of the file of this job"
+    )
 
 
 def jobs(args: argparse.Namespace, out: BinaryIO) -> int:

@@ -29,14 +29,14 @@ def add_selection_options(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser of a verb."""
     parser.add_argument(
         "-t", "--topic", type=topic_pattern, metavar="REGEX",
-        help="only topics whose full name matches; separate several patterns with commas",
+        help="only topics whose full name matches the pattern; separate patterns with commas",
     )  # fmt: skip
     parser.add_argument(
         "--partitions", type=_numbers, metavar="P,...", help="only these partitions"
     )
     parser.add_argument(
         "--topic-partitions", type=_topic_partitions, metavar="REGEX[:P[-P]],...",
-        help="topics with their partitions: NUMBER, FROM-TO (TO not included), FROM- or -TO",
+        help="only these topics and partitions; P is NUMBER, FROM-TO (without TO), FROM- or -TO",
     )  # fmt: skip
     parser.add_argument(
         "--exclude-internal-topics", action="store_true", help="leave out Kafka's internal topics"

@@ -22,23 +22,27 @@ _CLIENT_OPTIONS = (
     "--socket-buffer-size",
 )  # fmt: skip
 _HELP = """\
-Each line is the value of a record. With the properties below it has headers and a key, too.
+Each line of the input is the value of a record. With the properties below, a line can also have
+headers and a key.
 
---reader-property NAME=VALUE, --property, as in kafka-console-producer; repeatable:
+--reader-property NAME=VALUE, --property: as in kafka-console-producer; repeat it for more:
   parse.key (false)            the line is key <key.separator> value
   parse.headers (false)        the line begins with h1:v1,h2:v2 <headers.delimiter>
   key.separator (tab), headers.delimiter (tab), headers.key.separator (:)
   headers.separator (,)        a regular expression
-  null.marker                  a key, value or header value that equals it is null (a null value is
-                               a tombstone)
-  ignore.error (false)         accept a line without a separator: it has no key or no headers
+  null.marker                  a key, a value or a header value that equals this text is null (a
+                               null value is a tombstone)
+  ignore.error (false)         accept a line without a separator: its record has no key or no
+                               headers
 
 --command-property NAME=VALUE, --producer-property: compression.type and its levels, batch.size,
   buffer.memory, partitioner, max.message.bytes, segment.bytes, linger.ms
 
-Options for reaching a broker, such as --bootstrap-server, have no effect; klog warns about them.
-Lines are committed once a second, a file at its end. With --transactional-id the whole input is one
-commit, and a second run with the same version writes nothing."""
+Lines of standard input are committed once a second, and lines of a file at its end. With
+--transactional-id, all of the input is one commit, and a second run with the same
+--transaction-version writes nothing.
+
+Options for reaching a broker, such as --bootstrap-server, have no effect; klog warns about them."""
 
 
 def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
@@ -82,8 +86,8 @@ def _add_record_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="gzip",
         metavar="CODEC",
-        help="none, gzip, snappy, lz4 or zstd; gzip if CODEC is missing; without this option the "
-        "topic's compression.type, or zstd",
+        help="none, gzip, snappy, lz4 or zstd; without CODEC: gzip; default: the topic's "
+        "compression.type, or zstd if the topic does not set it",
     )
 
 
@@ -93,25 +97,30 @@ def _add_commit_options(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         type=MILLISECONDS,
         metavar="MS",
-        help=f"how long a line may wait for its commit; default: {LINGER_MS}",
+        help=f"how long in ms a line can wait for its commit; default: {LINGER_MS}",
     )
     parser.add_argument(
         "--batch-size",
         "--max-partition-memory-bytes",
         metavar="BYTES",
-        help=f"the size of a record batch before compression; default: {DEFAULT_BATCH_BYTES}",
+        help="the size of a record batch before compression, in bytes; default: "
+        f"{DEFAULT_BATCH_BYTES}",
     )
     parser.add_argument(
         "--max-memory-bytes",
         metavar="BYTES",
-        help=f"the buffer.memory of one commit; default: {BUFFER_BYTES}",
+        help=f"the memory for the records of one commit, in bytes; default: {BUFFER_BYTES}",
     )
-    parser.add_argument("--transactional-id", metavar="ID", help="the name of the writer")
+    parser.add_argument(
+        "--transactional-id",
+        metavar="ID",
+        help="the name of the writer; needs --transaction-version",
+    )
     parser.add_argument(
         "--transaction-version",
         type=whole_number("a number"),
         metavar="N",
-        help="the number of the writer's batch",
+        help="the number of the writer's batch; needs --transactional-id",
     )
     parser.add_argument(
         "--json", action="store_true", help="print each commit, one JSON object per line"
@@ -120,9 +129,9 @@ def _add_commit_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_property_options(parser: argparse.ArgumentParser) -> None:
     """Add the properties of the line reader and of the producer, and files of them."""
-    for names in (
-        ("--reader-property", "--property"),
-        ("--command-property", "--producer-property"),
+    for names, help_text in (
+        (("--reader-property", "--property"), "how to read a line; see below"),
+        (("--command-property", "--producer-property"), "how to write records; see below"),
     ):
         parser.add_argument(
             *names,
@@ -130,14 +139,14 @@ def _add_property_options(parser: argparse.ArgumentParser) -> None:
             action="append",
             default=[],
             metavar="NAME=VALUE",
-            help="see below",
+            help=help_text,
         )
     for config, kind in (
-        (["--reader-config"], "reader"),
-        (["--command-config", "--producer.config"], "command"),
+        (["--reader-config"], "--reader-property"),
+        (["--command-config", "--producer.config"], "--command-property"),
     ):
         parser.add_argument(
-            *config, metavar="FILE", help=f"read {kind} properties from a Java properties file"
+            *config, metavar="FILE", help=f"a Java properties file with values for {kind}"
         )
     parser.add_argument("--line-reader", default=READER, help=argparse.SUPPRESS)
 

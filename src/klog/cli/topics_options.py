@@ -18,18 +18,23 @@ from klog.tools.kafka_options import ADMIN_OPTIONS, add_client_options
 _COLUMNS = """\
 For each partition:
   LogStartOffset     the first offset in the log
-  LogEndOffset       the offset after the last record; the high watermark while a broker runs
-  LastStableOffset   where read_committed stops: the first open transaction, else LogEndOffset
+  LogEndOffset       the offset after the last record; while a broker runs, the high watermark
+  LastStableOffset   the offset before which read_committed reads: the start of the first open
+                     transaction, or LogEndOffset if no transaction is open
   Segments, Bytes    the number of .log files with records, and their readable bytes
-In a klog root, Configs are those that are set; `klog configs --all` shows the defaults too."""
+In a klog root, Configs are the configs that were set. `klog configs --all` shows the defaults
+too."""
 _DELETE_HELP = """\
-On a terminal it shows what the topics hold and asks; only y or yes deletes them, and --yes does not
-ask. In a script, where standard input is not a terminal, it does not ask."""
+On a terminal, klog shows how much data the topics have and asks. It deletes the topics only if the
+answer is y or yes. With --yes, or if standard input is not a terminal, klog does not ask.
+
+`klog topics undelete` brings a topic back until vacuum deletes its files."""
 _UNDELETE_HELP = """\
-The topic has the id, records, offsets, configs and writers that it had when it was deleted. It is
-refused if another topic was created under its name, and if vacuum has deleted a file of it, which
-the error names. Vacuum keeps the files of a deleted topic for its grace period, 24 hours by
-default. docs/restore.md says more."""
+The topic gets back the id, records, offsets, configs and writers that it had when it was deleted.
+
+This fails if another topic was created with the name, or if vacuum has deleted one of the files.
+The error names the file. Vacuum keeps the files of a deleted topic for the grace period, 24 hours
+by default. See docs/restore.md."""
 
 
 def add_verbs(
@@ -61,13 +66,13 @@ def add_verbs(
             action="append",
             type=topic_pattern,
             metavar="REGEX",
-            help="only topics whose full name matches; repeat it, or separate several patterns "
-            "with commas",
+            help="only topics whose full name matches the pattern; repeat the option or separate "
+            "patterns with commas",
         )
         action.add_argument(
             "--exclude-internal", action="store_true", help="leave out Kafka's internal topics"
         )
-        action.add_argument("--json", action="store_true", help="one JSON array")
+        action.add_argument("--json", action="store_true", help="print one JSON array")
         add_client_options(action, ADMIN_OPTIONS)
 
 
@@ -85,11 +90,13 @@ def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.Argu
         "root",
     )
     add_client_options(create, ["--replication-factor"])
-    add_config_option(create, "a config of the topic, as in kafka-topics; repeatable")
+    add_config_option(
+        create, "a config of the topic, as in kafka-topics; repeat the option for more configs"
+    )
     create.add_argument(
         "--if-not-exists",
         action="store_true",
-        help="succeed without a change if the topic exists",
+        help="if the topic exists, succeed and change nothing",
     )
     alter = _action(actions, common, "alter", "add partitions to a topic")
     alter.set_defaults(load=_load_alter, parser=alter)
@@ -98,7 +105,8 @@ def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.Argu
         type=whole_number("a number of partitions", 1, MAX_PARTITIONS),
         required=True,
         metavar="N",
-        help="the new number of partitions; new records of a key may go to another partition",
+        help="the new number of partitions; new records of a key can go to another partition than "
+        "old ones",
     )
     delete: argparse.ArgumentParser = actions.add_parser(
         "delete",
@@ -109,11 +117,11 @@ def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.Argu
     delete.set_defaults(load=_load_delete, parser=delete)
     add_topics_option(
         delete,
-        "a topic's full name; repeat it, or separate several with commas",
+        "the full names of the topics; repeat the option or separate names with commas",
         required=True,
     )
-    delete.add_argument("--yes", action="store_true", help="do not ask")
-    delete.add_argument("--json", action="store_true", help="one JSON object for each topic")
+    delete.add_argument("--yes", action="store_true", help="delete without asking")
+    delete.add_argument("--json", action="store_true", help="print one JSON object for each topic")
     undelete = _action(actions, common, "undelete", "bring a deleted topic back", _UNDELETE_HELP)
     undelete.set_defaults(load=_load_undelete, parser=undelete)
     for action in (create, alter, delete, undelete):
@@ -122,7 +130,7 @@ def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.Argu
         action.add_argument(
             "--if-exists",
             action="store_true",
-            help="succeed without a change if the topic does not exist",
+            help="if the topic does not exist, succeed and change nothing",
         )
 
 
@@ -137,7 +145,7 @@ def _action(
         name, parents=[common], help=help_text, epilog=epilog
     )
     add_topic_option(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
 

@@ -160,10 +160,10 @@ def add_verbs(verbs: Verbs, typed: str) -> None:
         typed: The first argument; if it is a verb, others may be left out.
     """
     roots = Roots(
-        root_parser("a klog root"),
+        root_parser("the klog root: a path or a URL"),
         root_parser(
-            "a klog root or a broker's log directory; for several log.dirs of one broker, repeat "
-            "it or separate them with commas"
+            "the klog root or a broker's log directory: a path or a URL; if the broker has several "
+            "log.dirs, repeat the option or separate them with commas"
         ),
     )
     for add in [VERBS[typed]] if typed in VERBS else dict.fromkeys(VERBS.values()):

@@ -17,36 +17,37 @@ _REFUSED = {
 GROUP, TRANSACTION = "group", "transaction"
 """The decoders of internal topics' records."""
 _HELP = """\
-A file's kind follows from its name: .log (and .checkpoint of the controllers), .index, .timeindex,
+The name of a file says what it is: .log (and .checkpoint of the controllers), .index, .timeindex,
 .txnindex, .snapshot, leader-epoch-checkpoint, the *-offset-checkpoint files, partition.metadata,
-meta.properties, .kafka_cleanshutdown. A path may be a URL of any scheme that fsspec knows.
+meta.properties, .kafka_cleanshutdown. A path can be a URL of any scheme that fsspec knows.
 
-The dump checks the CRC of each batch, an index against the log in the same directory, and a
-.txnindex against the markers of its log. It reports what is wrong on stderr after the last file,
-with exit code 1. Gaps between offsets are reported too but are not wrong: compaction leaves them.
+The dump checks the CRC of each batch, each index against the log in the same directory, and each
+.txnindex against the markers of its log. It prints errors on stderr after the last file, and exits
+with code 1. It also prints gaps between offsets, which are not errors: compaction leaves them.
 
---json: one object per line, findings among them; bytes that are not UTF-8 are {"base64": ...}"""
+--json: prints one JSON object per line, also for errors. Bytes that are not UTF-8 become
+{"base64": ...}."""
 
 
 def add_verb(verbs: argparse._SubParsersAction[Any]) -> None:
     """Add `dump` to a command line."""
-    parser = verbs.add_parser("dump", help="print a log's files and check them", epilog=_HELP)
+    parser = verbs.add_parser("dump", help="print the files of a log, and check them", epilog=_HELP)
     parser.set_defaults(load=_load, parser=parser)
     parser.add_argument(
         "--files",
         required=True,
         type=_files,
         metavar="F,...",
-        help="the files, separated by commas",
+        help="the files, with commas between them",
     )
     parser.add_argument("--deep-iteration", action="store_true", help="print each record")
     parser.add_argument(
-        "--print-data-log", action="store_true", help="print keys and values too (deep)"
+        "--print-data-log", action="store_true", help="print each record with its key and value"
     )
     parser.add_argument(
         "--skip-record-metadata",
         action="store_true",
-        help="print only the key and value of a record",
+        help="of each record, print only the key and the value",
     )
     decoders = parser.add_mutually_exclusive_group()
     decoders.add_argument(
@@ -73,17 +74,19 @@ def add_verb(verbs: argparse._SubParsersAction[Any]) -> None:
         "--max-message-size",
         type=whole_number("a number of bytes"),
         metavar="N",
-        help="report larger batches that an index points at",
+        help="report a batch that an index points to if it is larger than N bytes",
     )
     parser.add_argument(
-        "--verify-index-only", action="store_true", help="check indexes, print no entries"
+        "--verify-index-only",
+        action="store_true",
+        help="check indexes, and print none of their entries",
     )
     parser.add_argument(
         "--index-sanity-check",
         action="store_true",
-        help="check indexes only as a broker does at its start",
+        help="check indexes only in the way that a broker does when it starts",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     for name in _REFUSED:
         parser.add_argument(name, nargs="?", action=_Refused, help=argparse.SUPPRESS)
 

@@ -18,10 +18,10 @@ _CLIENT_OPTIONS = (
 _HELP = """\
 Prints one JSON object per line, as kafka-verifiable-consumer does: startup_complete;
 records_consumed (count, and for each partition count, minOffset, maxOffset) for each read of the
-topic; with --verbose, before it, record_data (key, value, topic, partition, offset) for each
-record; shutdown_complete.
+topic; shutdown_complete. With --verbose, record_data (key, value, topic, partition, offset) for
+each record comes before the records_consumed of its read.
 
-There is no group: partitions are not assigned to members, and positions are not stored."""
+There are no consumer groups: klog reads all partitions, and stores no positions."""
 
 
 def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser = verbs.add_parser(
         "verifiable-consumer",
         parents=[common],
-        help="follow a topic and print what is read",
+        help="follow a topic, and print which records klog has read",
         epilog=_HELP,
     )
     parser.set_defaults(load=_load, parser=parser)
@@ -39,7 +39,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         type=whole_number("a number of records", -1),
         default=-1,
         metavar="N",
-        help="-1, the default, is unlimited",
+        help="how many messages to read; default: -1, no limit",
     )
     parser.add_argument("--verbose", action="store_true", help="print each record")
     start = parser.add_mutually_exclusive_group()
@@ -53,7 +53,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         "--start",
         type=_start,
         metavar="P:OFFSET,...",
-        help="where to start, by partition; other partitions start at their beginning",
+        help="where to start, by partition; all other partitions start at their log start",
     )
     add_client_options(parser, _CLIENT_OPTIONS, flags=["--enable-autocommit"])
 

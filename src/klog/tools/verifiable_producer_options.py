@@ -17,8 +17,9 @@ Prints one JSON object per line, as kafka-verifiable-producer does: startup_comp
 producer_send_success (key, value, topic, partition, offset) or producer_send_error for each record,
 shutdown_complete, tool_data.
 
-The numbers continue after the last one of the transactional id in the topic. So start a killed
-producer again with the same arguments; --max-messages counts the messages of all its runs."""
+The numbers continue after the last one that the topic has of the transactional id. So you can start
+a killed producer again with the same arguments. --max-messages counts the messages of all its
+runs."""
 
 
 def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentParser) -> None:
@@ -26,7 +27,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
     parser = verbs.add_parser(
         "verifiable-producer",
         parents=[common],
-        help="write increasing numbers and print which are acknowledged",
+        help="write increasing numbers, and print which ones klog has committed",
         epilog=_HELP,
     )
     parser.set_defaults(load=_load, parser=parser)
@@ -36,46 +37,47 @@ def add_verb(verbs: argparse._SubParsersAction[Any], common: argparse.ArgumentPa
         type=whole_number("a number of records", -1),
         default=-1,
         metavar="N",
-        help="-1, the default, is unlimited",
+        help="how many messages to write; default: -1, no limit",
     )
     parser.add_argument(
         "--throughput",
         type=_throughput,
         default=-1,
         metavar="N",
-        help="at most N messages a second, such as 0.5; 0 sends one commit and waits for a signal; "
-        "negative is unlimited",
+        help="at most N messages a second, such as 0.5; 0: write one commit, then wait for a "
+        "signal; default: -1, no limit",
     )
     parser.add_argument(
         "--value-prefix",
         type=whole_number("a number", -MAX_INT - 1, MAX_INT),
         metavar="P",
-        help="values are P.0, P.1, ... instead of 0, 1, ...",
+        help="write the values P.0, P.1, ... instead of 0, 1, ...",
     )
     parser.add_argument(
         "--repeating-keys",
         type=whole_number("a number", 1, MAX_INT),
         metavar="N",
-        help="keys are 0 to N - 1, repeated",
+        help="write the keys 0 to N - 1 in turn",
     )
     parser.add_argument(
         "--message-create-time",
         type=whole_number("a time in milliseconds since 1970", -1),
         default=-1,
         metavar="MS",
-        help="the time of the first record; others add the time since the start",
+        help="the timestamp of the first record in ms since 1970; later records add the time since "
+        "the start",
     )
     parser.add_argument(
         "--transactional-id",
         metavar="ID",
-        help="the transactional id; default: verifiable-producer, with -P appended for a prefix P",
+        help="the transactional id; default: verifiable-producer, and -P after it for a prefix P",
     )
     parser.add_argument(
         "--batch-messages",
         type=whole_number("a number", 1, MAX_INT),
         metavar="N",
-        help=f"messages in a commit, the same in all runs of a producer: {BATCH_MESSAGES}, or "
-        "with --throughput those of a tenth of a second, if fewer",
+        help="messages in a commit; give the same number in all runs of a producer; default: "
+        f"{BATCH_MESSAGES}, or those of a tenth of a second with a --throughput that has fewer",
     )
     add_client_options(parser, _CLIENT_OPTIONS)
 

@@ -1,7 +1,8 @@
-"""What is in the bytes: keys and values decoded to columns, and columns encoded.
+"""Decode keys and values from bytes to columns, and encode columns to bytes.
 
-Formats are JSON, Avro and Protobuf, with or without the prefix of a schema registry, text, and
-Kafka's own serializers of numbers and UUIDs. docs/values.md describes them, their types and errors.
+The formats are JSON, Avro and Protobuf, each with or without the prefix of a schema registry, and
+text, numbers and UUIDs as Kafka's own serializers write them. docs/values.md describes the formats,
+their types and their errors.
 """
 
 from __future__ import annotations
@@ -36,40 +37,45 @@ def decode(
     topic: str | None = None,
     on_error: str = "fail",
 ) -> DataFrame:
-    """Replace the binary columns `key` and `value` of a DataFrame by decoded ones.
+    """Decode the binary columns `key` and `value` of a DataFrame, batch or stream.
 
-    All other columns keep their values and their order. The DataFrame may be a stream.
+    The decoded columns replace the binary ones. All other columns keep their values and their
+    order.
 
     Args:
         df: The rows, such as those of `spark.read.format("klog")`.
-        key: The format of the key: `json`, `avro`, `protobuf`, `string`, `short`, `integer`,
-            `long`, `float`, `double`, `boolean`, `uuid` or `bytes`; None to leave the column
+        key: The format of the keys: `json`, `avro`, `protobuf`, `string`, `short`, `integer`,
+            `long`, `float`, `double`, `boolean`, `uuid` or `bytes`. None leaves the column
             unchanged.
-        value: The format of the value.
-        key_schema: The schema of the key, by format; see `value_schema`.
-        value_schema: For json a type of Spark, DDL, or a JSON Schema as text or `Path`; for avro
-            JSON as text, decoded or `Path`; for protobuf a FileDescriptorSet as bytes or `Path`, or
-            the text or `Path` of a .proto file. It decides the type of the column. Without it the
-            registry's latest schema of the subject does.
-        key_message: The full name of the Protobuf message; by default the first one of the schema.
-        value_message: The same for the value.
-        key_subject: The registry's subject; by default `<topic>-key`.
-        value_subject: The registry's subject; by default `<topic>-value`.
-        registry: The schema registry, or its URL. If there is one, each value in json, avro or
-            protobuf begins with Confluent's prefix of five bytes.
-        topic: The topic, for the names of subjects.
-        on_error: `fail`: a row that cannot be decoded fails the query, and the error names its
-            topic-partition and offset. `null`: the row has a null, and the reason in a new column
-            `key_error` or `value_error`, which is null for decoded rows.
+        value: The format of the values, one of the same.
+        key_schema: The schema of the keys, as for `value_schema`.
+        value_schema: The schema of the values, which decides the type of the column. For `json`: a
+            Spark type, DDL (`id bigint, name string`), or a JSON Schema as text or `Path`. For
+            `avro`: a schema in JSON as text, dict or `Path`. For `protobuf`: a FileDescriptorSet as
+            bytes or `Path`, or a .proto file as text or `Path`. None for the latest schema of the
+            subject in the registry.
+        key_message: The full name of the Protobuf message of the keys; None for the first one of
+            the schema.
+        value_message: The full name of the Protobuf message of the values; None for the first one.
+        key_subject: The subject of the keys in the registry; None for `<topic>-key`.
+        value_subject: The subject of the values in the registry; None for `<topic>-value`.
+        registry: The schema registry or its URL, if keys and values in JSON, Avro or Protobuf begin
+            with Confluent's prefix. None if they have no prefix.
+        topic: The name of the topic, for the names of the subjects.
+        on_error: What happens to a row that cannot be decoded. `fail`: the query fails, and the
+            error names the topic-partition and the offset. `null`: the column is null, and a new
+            column `key_error` or `value_error` has the reason. That column is null for all other
+            rows.
 
     Returns:
-        The rows: a record is a struct, text and numbers are plain columns, null stays null.
+        The rows. A record becomes a struct; texts and numbers become plain columns; null stays
+        null.
 
     Raises:
-        klog.errors.OptionError: An argument is wrong, or a library is missing; the message names
-            the extra to install.
-        klog.errors.RegistryError: The registry does not have a subject, or does not answer.
-        klog.errors.SchemaError: A schema is not one, or has no type in Spark.
+        klog.OptionError: An argument is wrong, or a library is missing. The message names the extra
+            to install, such as `klog[avro]`.
+        klog.RegistryError: The registry does not have a subject, or does not answer.
+        klog.SchemaError: A schema is invalid, or has no type in Spark.
     """
     from klog.values.spark_decode import decode_frame
 
@@ -96,31 +102,36 @@ def encode(
     registry: Registry | str | None = None,
     topic: str | None = None,
 ) -> DataFrame:
-    """Replace the columns `key` and `value` by binary ones, for `df.write.format("klog")`.
+    """Encode the columns `key` and `value` to bytes, for `df.write.format("klog")`.
+
+    The binary columns replace the others. All other columns keep their values and their order.
 
     Args:
-        df: The rows: structs for records, plain columns for text and numbers. Null stays null.
-        key: The format of the key, as in `decode`; None to leave the column unchanged.
-        value: The format of the value.
-        key_schema: The schema of the key, as in `decode`.
-        value_schema: The schema of the value. With a registry it is registered if the subject does
-            not have it. Without it: the registry's latest schema of the subject; for avro also one
-            that is derived from the type of the column.
-        key_message: The full name of the Protobuf message; by default the first one of the schema.
-        value_message: The same for the value.
-        key_subject: The registry's subject; by default `<topic>-key`.
-        value_subject: The registry's subject; by default `<topic>-value`.
-        registry: The schema registry, or its URL. If there is one, Confluent's prefix is written.
-        topic: The topic, for the names of subjects.
+        df: The rows, with a struct for each record and plain columns for texts and numbers. Null
+            stays null.
+        key: The format of the keys, as in `decode`. None leaves the column unchanged.
+        value: The format of the values, as in `decode`.
+        key_schema: The schema of the keys, as in `decode`.
+        value_schema: The schema of the values, as in `decode`. With a registry, klog registers it
+            if the subject does not have it. None for the latest schema of the subject in the
+            registry. For `avro` without that, klog derives a schema from the type of the column.
+        key_message: The full name of the Protobuf message of the keys; None for the first one of
+            the schema.
+        value_message: The full name of the Protobuf message of the values; None for the first one.
+        key_subject: The subject of the keys in the registry; None for `<topic>-key`.
+        value_subject: The subject of the values in the registry; None for `<topic>-value`.
+        registry: The schema registry or its URL. If you set it, keys and values in JSON, Avro or
+            Protobuf begin with Confluent's prefix.
+        topic: The name of the topic, for the names of the subjects.
 
     Returns:
-        The rows with binary columns; all other columns keep their values and their order. A value
-        that does not fit its schema fails the query.
+        The rows. The query fails if a key or a value does not fit its schema.
 
     Raises:
-        klog.errors.OptionError: An argument is wrong, or a library is missing.
-        klog.errors.RegistryError: The registry refused a schema, or does not answer.
-        klog.errors.SchemaError: A schema is not one, or the format has no such values.
+        klog.OptionError: An argument is wrong, or a library is missing. The message names the extra
+            to install, such as `klog[avro]`.
+        klog.RegistryError: The registry refused a schema, or does not answer.
+        klog.SchemaError: A schema is invalid, or the format cannot express the column.
     """
     from klog.values.spark_encode import encode_frame
 
@@ -148,32 +159,37 @@ def decode_batches(
     topic: str | None = None,
     on_error: str = "fail",
 ) -> pa.RecordBatchReader:
-    """Decode the columns `key` and `value` of Arrow batches, without Spark, as they are read.
+    """Decode the columns `key` and `value` of Arrow batches, without Spark.
+
+    `klog.Log.scan` takes the same arguments, so you rarely need this function.
 
     Args:
-        batches: The batches, such as those of `klog.open(root).scan(topic)`. Columns `topic`,
-            `partition` and `offset` are named in errors if there are any.
-        key: The format of the key, as in `decode`.
-        value: The format of the value.
-        key_schema: The schema of the key, as in `decode`; for json a type or schema of Arrow, or a
-            JSON Schema. JSON without a schema and without a registry gets the type of the first
-            thousand rows.
-        value_schema: The schema of the value.
-        key_message: The full name of the Protobuf message; by default the first one of the schema.
-        value_message: The same for the value.
-        key_subject: The registry's subject; by default `<topic>-key`.
-        value_subject: The registry's subject; by default `<topic>-value`.
-        registry: The schema registry, or its URL.
-        topic: The topic, for the names of subjects.
+        batches: The batches, such as those of `klog.open(root).scan(topic)`. If they have the
+            columns `topic`, `partition` and `offset`, errors name these.
+        key: The format of the keys, as in `decode`. None leaves the column unchanged.
+        value: The format of the values, as in `decode`.
+        key_schema: The schema of the keys, as for `value_schema`.
+        value_schema: The schema of the values, as in `decode`, but for `json` an Arrow type, an
+            Arrow schema or a JSON Schema. JSON without a schema and without a registry gets the
+            type of the first thousand rows.
+        key_message: The full name of the Protobuf message of the keys; None for the first one of
+            the schema.
+        value_message: The full name of the Protobuf message of the values; None for the first one.
+        key_subject: The subject of the keys in the registry; None for `<topic>-key`.
+        value_subject: The subject of the values in the registry; None for `<topic>-value`.
+        registry: The schema registry or its URL, as in `decode`.
+        topic: The name of the topic, for the names of the subjects.
         on_error: `fail` or `null`, as in `decode`.
 
     Returns:
-        The decoded batches. Reading raises `UndecodableError` for a row, and `RegistryError`.
+        The decoded batches. klog decodes a batch when you read it. Reading then raises
+        `klog.UndecodableError` for a row that cannot be decoded, and `klog.RegistryError`.
 
     Raises:
-        klog.errors.OptionError: An argument is wrong, or a library is missing.
-        klog.errors.RegistryError: The registry does not have a subject, or does not answer.
-        klog.errors.SchemaError: A schema is not one, or has no type in Arrow.
+        klog.OptionError: An argument is wrong, or a library is missing. The message names the extra
+            to install, such as `klog[avro]`.
+        klog.RegistryError: The registry does not have a subject, or does not answer.
+        klog.SchemaError: A schema is invalid, or has no type in Arrow.
     """
     from klog.values.batch_columns import decode_batches as decoded
 
@@ -194,21 +210,24 @@ def infer_schema(
     registry: Registry | str | None = None,
     sample: int = 1000,
 ) -> StructType:
-    """Return a type that fits a sample of JSON keys or values.
+    """Return a Spark type that fits a sample of JSON keys or values.
+
+    Set either `key` or `value` to `json`.
 
     Args:
         df: The rows, not a stream.
-        key: `json` to look at the column `key`.
-        value: `json` to look at the column `value`; one of the two is set.
-        registry: Any registry, if the values have Confluent's prefix.
-        sample: How many rows to look at; rows that are not JSON do not count.
+        key: `json` to infer the type of the column `key`.
+        value: `json` to infer the type of the column `value`.
+        registry: The schema registry or its URL, if the column has Confluent's prefix. klog sends
+            it no request.
+        sample: The number of rows to look at, at least 1. klog ignores those that are not JSON.
 
     Returns:
-        The type, with the fields sorted by name, as Spark's own inference returns it.
+        The type. Its fields are sorted by name, as in Spark's own inference.
 
     Raises:
-        klog.errors.OptionError: An argument is wrong, or the rows are a stream.
-        klog.errors.SchemaError: The sample has no value.
+        klog.OptionError: An argument is wrong, or the rows are a stream.
+        klog.SchemaError: The sample has no value.
     """
     from klog.errors import OptionError
     from klog.values.spark_schemas import infer_frame_schema
@@ -221,20 +240,22 @@ def infer_schema(
 
 
 def merge_schemas(known: StructType, new: StructType, *, on_change: str = "fail") -> StructType:
-    """Return a schema with the new fields of another one, for values that evolve.
+    """Add the new fields of one schema to another, for JSON that changes over time.
 
     Args:
-        known: The schema so far, such as that of a table. Its fields keep their place and type.
-        new: A schema that `infer_schema` has returned for new rows. Its new fields, at any depth,
-            come last and are nullable.
-        on_change: What happens if a field has another type: `fail`, or `keep` for the known type,
-            so that `decode` gives a row that does not fit a reason.
+        known: The schema so far, such as the schema of a table. Its fields keep their order and
+            their types.
+        new: The schema that `infer_schema` returned for new rows. Its new fields come last, at any
+            depth, and are nullable.
+        on_change: What happens if a field has another type in `new`. `fail` raises an error. `keep`
+            keeps the known type; `decode` with `on_error="null"` then gives the reason for each
+            row that does not fit.
 
     Returns:
-        The merged schema. Numbers stay what they are if the known type can hold them.
+        The merged schema. A number keeps its known type if that type can hold the new numbers.
 
     Raises:
-        klog.errors.SchemaError: A field has another type; the message names the field.
+        klog.SchemaError: A field has another type. The message names the field.
     """
     from klog.values.spark_schemas import merged_schema
 

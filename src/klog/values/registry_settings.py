@@ -20,17 +20,23 @@ MAX_RETRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """A schema registry that speaks Confluent's REST API.
+    """The address and the credentials of a schema registry with Confluent's REST API.
+
+    klog does not show credentials in `repr`, errors, logs or query plans.
 
     Attributes:
-        url: The base URL, or several with commas between them, which are tried in turn.
-        user: The user of HTTP's basic authentication.
-        password: Its password.
-        token: A bearer token instead.
-        ca_file: A PEM file with the certificates that sign the server's; by default the system's.
-        timeout_seconds: How long a request may take, from the connection to the whole answer.
-        retries: How often a request is repeated that got no answer, or an answer 429 or 5xx.
-        logins: The user and password of each URL.
+        url: The base URL, or several with commas between them. klog tries them in this order. If a
+            URL contains a user and a password, klog sends them only to that URL.
+        user: The user for basic authentication.
+        password: The password of this user.
+        token: A bearer token, instead of a user and a password.
+        ca_file: The path of a PEM file with the certificates that klog trusts; None for those of
+            the system.
+        timeout_seconds: The time limit of a request in seconds, from the connection to the complete
+            answer; above 0, at most 600.
+        retries: How often klog repeats a request without an answer, or with status 429 or 5xx; 0 to
+            20.
+        logins: The user and the password of each URL, which klog fills in.
     """
 
     url: str
@@ -69,20 +75,23 @@ class Registry:
 
     @property
     def urls(self) -> list[str]:
-        """Return the base URLs."""
+        """Return the base URLs as a list."""
         return self.url.split(",")
 
     @classmethod
     def from_config(cls, config: Mapping[str, str]) -> Registry:
-        """Return the registry that the properties of Confluent's clients describe.
+        """Create a registry from the properties of a Confluent client.
 
         Args:
-            config: `schema.registry.url`, `basic.auth.user.info` (`user:password`),
-                `bearer.auth.token`, `ssl.ca.location`, each also with the prefix
-                `schema.registry.`. Other properties are ignored.
+            config: The properties `schema.registry.url`, `basic.auth.user.info` (`user:password`),
+                `bearer.auth.token` and `ssl.ca.location`. Each may have the prefix
+                `schema.registry.`. klog ignores all other properties.
+
+        Returns:
+            The registry.
 
         Raises:
-            OptionError: The URL is missing, or a property is invalid.
+            klog.OptionError: The URL is missing, or a property is invalid.
         """
         prefix = "schema.registry."
         values = {name.removeprefix(prefix): value for name, value in config.items()}
