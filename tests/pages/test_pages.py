@@ -17,8 +17,6 @@ RUN_ELSEWHERE = {
     "tutorial.md": "tests/test_tutorial.py",
     "tutorial-tables.md": "tests/delta/test_tutorial_tables.py",
     "format.md": "tests/test_format_doc.py",
-    "stores.md": "tests/connector/store/test_least_privilege.py",
-    "export.md": "tests/kafka/test_exported.py",
     "tables.md": "tests/delta/test_pages_of_tables.py",
     "from-delta.md": "tests/delta/test_pages_of_tables.py",
 }

@@ -1,4 +1,4 @@
-"""The differences from Spark's Kafka connector that are meant; docs/migrating.md begins with them.
+"""The differences from Spark's Kafka connector that are meant; docs/migrating.md lists them.
 
 The rule: a case whose outcomes differ is named here, and a case named here differs.
 """
@@ -29,7 +29,7 @@ MEANT: tuple[Difference, ...] = (
     Difference(
         "`kafka.isolation.level`",
         "`isolationLevel`, or the same",
-        "Without it Kafka's client reads uncommitted, klog reads committed.",
+        "Without it Kafka's client reads uncommitted records too; klog reads committed records.",
         ("no isolation level", "no isolation level, aborted records",
          "a stream, no isolation level"),
     ),
@@ -48,19 +48,19 @@ MEANT: tuple[Difference, ...] = (
     Difference(
         "`kafkaConsumer.pollTimeoutMs`, `fetchOffset.numRetries`",
         "",
-        "klog has no client: it does not look at their values.",
+        "klog has no Kafka client, and ignores their values.",
         ("poll timeout in letters", "retries in letters"),
     ),
     Difference(
         "`endingTimestamp` in a stream",
         "",
-        "Kafka's source ignores it; klog fails, as for the other ends.",
+        "Kafka's source ignores it; klog fails, as it does for the other ending options.",
         ("a stream with an end in time",),
     ),
     Difference(
         "`minPartitions`",
         "`minPartitions`, `maxBytesPerPartition`",
-        "Kafka's source parts a read by offsets, klog by bytes.",
+        "Kafka's source splits a read by offsets, klog by bytes.",
         ("minPartitions above the partitions", "minPartitions of one partition",
          "minPartitions of empty partitions", "minPartitions of gaps"),
     ),
@@ -73,14 +73,14 @@ MEANT: tuple[Difference, ...] = (
     Difference(
         "`minOffsetsPerTrigger` with `availableNow`",
         "the same",
-        "Kafka's source ends with the rest unread if it is less than the minimum; klog reads it.",
+        "If the rest is less than the minimum, Kafka's source ends without it; klog reads it.",
         ("a minimum and a maximum that leave a rest",),
     ),
     Difference(
         "`failOnDataLoss=true`, a topic created again",
         "the same",
-        "Kafka's source knows a topic by its name, and reads on at the old offset if the new log "
-        "is longer; klog knows it by its id, and fails.",
+        "Kafka's source knows a topic by its name. If the new log is longer, it continues at the "
+        "old offset. klog knows a topic by its id, and fails.",
         ("a topic created again, longer",),
     ),
     Difference(
@@ -94,8 +94,8 @@ MEANT: tuple[Difference, ...] = (
     Difference(
         "`subscribePattern`, the only topic is deleted",
         "the same",
-        "Kafka's source waits for another topic, whatever `failOnDataLoss` is; klog fails, unless "
-        "it is false.",
+        "Kafka's source waits for another topic, whatever `failOnDataLoss` is. klog fails, unless "
+        "`failOnDataLoss` is false.",
         ("a topic of a pattern deleted",),
     ),
     Difference(
@@ -107,8 +107,8 @@ MEANT: tuple[Difference, ...] = (
     Difference(
         "`startingTimestamp` in a compacted topic",
         "the same",
-        "A broker may find no offset in a segment whose records of that time are compacted away, "
-        "and Kafka's source fails; klog finds the next record.",
+        "If compaction has removed the records of that time from a segment, a broker may find no "
+        "offset in it, and Kafka's source fails. klog finds the next record.",
         ("time in a gap",),
     ),
     Difference(
@@ -120,7 +120,7 @@ MEANT: tuple[Difference, ...] = (
     Difference(
         "the records of a batch",
         "",
-        "Kafka's source looks at the log when each query runs, klog at `load()`.",
+        "Kafka's source takes the end of the log when each query runs, klog at `load()`.",
         ("records appended after the load", "records deleted after the load",
          "records deleted after the load, loss allowed"),
     ),

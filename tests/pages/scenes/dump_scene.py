@@ -1,0 +1,7 @@
+"""What docs/dump.md supposes: the default scene, and a broker's log directory."""
+
+from __future__ import annotations
+
+from tests.pages.broker_directory import scene_with_broker as prepare
+
+__all__ = ["prepare"]
