@@ -61,17 +61,23 @@ def run(
     storage: StorageOptions = NO_STORAGE_OPTIONS,
     dry_run: bool = False,
 ) -> AdoptReport:
-    """Adopt one topic of a broker's log directory, several, or all.
+    """Make a klog root of a broker's log directory, with one topic of it, several, or all.
+
+    No byte of the broker's logs is copied or changed. Stop the broker first.
 
     Args:
         spark: The session that runs the tasks; None for this process.
-        root: The log directory.
-        topic: A topic, several, or None for all.
+        root: The path or URL of the log directory.
+        topic: The name of a topic, several names, or None for all topics.
         config: Configs for each topic, because the directory does not contain any.
         open_transactions: `abort` or `commit`, the outcome of transactions without a marker; None
             refuses a log that has one.
         storage: The options of the store.
-        dry_run: Only find where logs end; nothing else is read, nothing is written.
+        dry_run: Whether to only find where logs end. Nothing else is read, and nothing is written.
+
+    Returns:
+        A report with one entry for each partition: offsets, segments, records, and bytes of a torn
+        tail.
 
     Raises:
         OptionError: A topic does not exist, or the directory has none.

@@ -48,26 +48,31 @@ def run(
     dry_run: bool = False,
     clock_ms: Callable[[], int] = now_ms,
 ) -> CompactReport:
-    """Compact one topic, several, or all whose `cleanup.policy` has `compact`.
+    """Keep the last record of each key in one topic, several, or all compacted topics.
 
-    If a segment of a partition is damaged, or the store fails, the report says so and the other
-    partitions are compacted.
+    Compacted topics are those whose `cleanup.policy` has `compact`. If a segment of a partition is
+    damaged, or the store fails, the report says so and the other partitions are compacted.
 
     Args:
         spark: The session that runs the tasks; None for this process.
-        root: The klog root.
-        topic: A topic, several, or None for all.
-        min_dirty_ratio: Replaces the topic's `min.cleanable.dirty.ratio`; 0 cleans every dirty
-            partition.
-        map_bytes: The memory of a task's map of keys. If a partition has more keys than fit into
-            it, further tasks mark them, each with as much memory.
+        root: The path or URL of the klog root.
+        topic: The name of a topic, several names, or None for all compacted topics.
+        min_dirty_ratio: A ratio from 0 to 1 that replaces the topic's `min.cleanable.dirty.ratio`;
+            0 cleans every dirty partition. None for the topic's config.
+        map_bytes: The memory of a task's map of keys, in bytes. If a partition has more keys than
+            fit into it, further tasks mark them, each with as much memory.
         storage: The options of the store.
-        dry_run: Only plan; this reads topic states and no segment.
-        clock_ms: The clock, in ms since the epoch.
+        dry_run: Whether to plan only. This reads topic states and no segment.
+        clock_ms: A function that returns the time, in ms since the epoch.
+
+    Returns:
+        A report with one entry for each partition: offsets, segments, records and bytes, and why a
+        partition was left or failed.
 
     Raises:
         OptionError: An argument is out of range, the root has no commit logs, or a named topic does
             not exist or has no `compact` in its `cleanup.policy`.
+        KlogError: The commit log of a named topic cannot be read.
     """
     started = time.monotonic()
     if map_bytes < MIN_MAP_BYTES:

@@ -48,19 +48,23 @@ def run(
     storage: StorageOptions = NO_STORAGE_OPTIONS,
     clock_ms: Callable[[], int] = now_ms,
 ) -> ExportLogReport:
-    """Export one topic of a klog root, several, or all, to a local directory.
+    """Write one topic of a klog root, several, or all as a log directory that a broker mounts.
 
     Args:
-        spark: The session that runs the tasks if its master is local, as the directory is on this
-            machine; else, and with None, this process runs them.
-        root: The klog root.
-        topic: A topic, several, or None for all.
-        to: The directory, which becomes a broker's log directory or is one.
-        open_transactions: None refuses a log that ends within a transaction. With `end` it gets its
-            marker after the log: an abort if the topic's readers skip its records, else a commit.
-        dry_run: Only plan; this reads topic states and no segment.
+        spark: The session that runs the tasks if its master is local, because the directory is on
+            this machine. If the master is not local, or with None, this process runs them.
+        root: The path or URL of the klog root.
+        topic: The name of a topic, several names, or None for all topics.
+        to: The path of a local directory, which becomes a broker's log directory or is one.
+        open_transactions: None refuses a log that ends within a transaction. With `end` the
+            transaction gets its marker after the log: an abort if the topic's readers skip its
+            records, else a commit.
+        dry_run: Whether to plan only. This reads topic states and no segment.
         storage: The options of the root's store.
-        clock_ms: The clock, in ms since the epoch.
+        clock_ms: A function that returns the time, in ms since the epoch.
+
+    Returns:
+        A report with one entry for each partition: offsets, segments, records and bytes.
 
     Raises:
         OptionError: The root is not a klog root, a topic does not exist, the directory has one of

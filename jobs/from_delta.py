@@ -62,19 +62,21 @@ def run(
     interval_seconds: float = 60.0,
     dry_run: bool = False,
 ) -> FromDeltaReport:
-    """Copy what a table has now, or go on with what comes.
+    """Copy a Delta table into a topic: the versions that it has now, or continuously.
+
+    The topic has the position of the copy, so a run that is repeated copies only new versions.
 
     Args:
-        spark: A session with Delta, of a pair of versions that works (docs/from-delta.md).
-        root: The klog root. If it is missing, it is created.
-        topic: The topic. If it is missing, it is created.
+        spark: A session with Delta, with versions of both that work together (docs/tables.md).
+        root: The path or URL of the klog root. If it is missing, it is created.
+        topic: The name of the topic. If it is missing, it is created.
         table: The table: a path, a URL, or a name in a catalog.
-        key: The columns that identify a row; none for a table that only grows.
+        key: The columns that identify a row; empty for a table that only grows.
         key_format: `string`, the text of one column, or `json`, an object; None for `string` with
             one column, else `json`.
         value_format: `json`, `avro`, `protobuf`, or `raw` for a table with the columns `key` and
             `value`.
-        columns: The columns of the value; none for all.
+        columns: The columns of the value; empty for all.
         exclude: Columns that are left out of the value.
         value_schema: The schema of values in Avro or Protobuf, as `klog.values.encode` takes it.
         value_message: The full name of the Protobuf message; None for the first one.
@@ -83,12 +85,13 @@ def run(
             `earliest`, `latest` or a version.
         restart_at: Where the copy starts again, whatever the topic has; None to go on.
         options: Options of a write, such as `numPartitions`, `compression.type` and `storage.*`.
-        continuous: Go on until the process is interrupted.
-        interval_seconds: The pause after a round that had nothing to copy.
-        dry_run: Only plan; write nothing.
+        continuous: Whether to go on until the process is interrupted.
+        interval_seconds: The pause after a round that had nothing to copy, in seconds.
+        dry_run: Whether to plan only, and write nothing.
 
     Returns:
-        The versions that were copied, and their records.
+        A report with the versions that were copied, and the numbers of their records and
+        tombstones.
 
     Raises:
         OptionError: An option is wrong, there is no such table, or the session has no Delta.

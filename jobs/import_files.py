@@ -52,26 +52,27 @@ def run(
     options: Mapping[str, str] = NO_OPTIONS,
     dry_run: bool = False,
 ) -> ImportFilesReport:
-    """Import the files of a directory that were not imported before.
+    """Write the files of a directory that were not imported before to a topic.
 
     Args:
         spark: The session that runs the tasks; None for this process.
-        root: The klog root.
-        topic: The topic, which exists.
+        root: The path or URL of the klog root.
+        topic: The name of the topic, which exists.
         source: A directory or a URL; files in its folders count too.
         format: `json` for JSON lines, `csv` or `parquet`.
         key: The field that becomes the key of a record; None for no key.
         value: The field that becomes its value. None for the whole line of JSON, or for an object
             of JSON with all columns of a row.
-        timestamp: The field that becomes its timestamp; None for the time of the import.
-        records: The lines are records as `klog consume --json` prints them, or the columns are
+        timestamp: The field that becomes its timestamp: a time, ISO 8601, or ms since 1970. None
+            for the time of the import.
+        records: Whether the lines are records as `klog consume --json` prints them, or the columns
             those of `to-files`, which a Parquet file shows by itself.
         options: Options of a write, such as `compression.type`, `storage.*`, and
             `transactionalId`, the name of the import; by default it follows from the source.
-        dry_run: Only list the files; write nothing.
+        dry_run: Whether to only list the files, and write nothing.
 
     Returns:
-        The files, with their numbers of records.
+        A report with the imported files and their numbers of records, and the files that were left.
 
     Raises:
         OptionError: An option is wrong, or the topic or the directory does not exist.

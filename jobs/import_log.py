@@ -41,21 +41,25 @@ def run(
     storage: StorageOptions = NO_STORAGE_OPTIONS,
     dry_run: bool = False,
 ) -> AdoptReport:
-    """Import one topic of a broker's log directories, several, or all, into a klog root.
+    """Copy one topic of a broker's log directories, several, or all into a klog root.
 
     If a segment of a partition cannot be read or copied, or the root has another topic of the name,
     the report says so and the other partitions are imported.
 
     Args:
         spark: The session that runs the tasks; None for this process.
-        root: The klog root, which is created if it does not exist.
-        topic: A topic, several, or None for all.
-        source: A log directory, or several of one broker.
+        root: The path or URL of the klog root, which is created if it does not exist.
+        topic: The name of a topic, several names, or None for all topics.
+        source: The path or URL of a log directory, or those of several directories of one broker.
         config: Configs for each topic, because the directories do not contain any.
         open_transactions: `abort` or `commit`, the outcome of transactions without a marker; None
             refuses a log that has one.
         storage: The options of the stores.
-        dry_run: Only find where logs end; nothing else is read, nothing is written.
+        dry_run: Whether to only find where logs end. Nothing else is read, and nothing is written.
+
+    Returns:
+        A report with one entry for each partition: offsets, segments, records and bytes, and why a
+        partition was left or failed.
 
     Raises:
         OptionError: A topic does not exist, or a source is a klog root.

@@ -36,20 +36,25 @@ def run(
     storage: StorageOptions = NO_STORAGE_OPTIONS,
     dry_run: bool = False,
 ) -> MergeReport:
-    """Merge the segments of one topic, several, or all.
+    """Join small segments of one topic, several, or all into large ones.
 
     If a segment of a partition is damaged, or the store fails, the report says so and the other
     partitions are merged.
 
     Args:
         spark: The session that runs the tasks; None for this process.
-        root: The klog root.
-        topic: A topic, several, or None for all.
+        root: The path or URL of the klog root.
+        topic: The name of a topic, several names, or None for all topics.
         storage: The options of the store.
-        dry_run: Only plan; this reads topic states and no segment.
+        dry_run: Whether to plan only. This reads topic states and no segment.
+
+    Returns:
+        A report with one entry for each partition: segments before and after, the bytes that were
+        copied, and why a partition was left or failed.
 
     Raises:
         OptionError: The root has no commit logs, or a named topic does not exist.
+        KlogError: The commit log of a named topic cannot be read.
     """
     started = time.monotonic()
     klog_root = open_klog_root(root, storage)

@@ -49,26 +49,32 @@ def run(
     storage: StorageOptions = NO_STORAGE_OPTIONS,
     dry_run: bool = True,
 ) -> RepairReport:
-    """Repair one topic, several, or all, and the root itself.
+    """Replace lost commits of one topic, several, or all, and lost files of the root itself.
+
+    If a topic cannot be repaired, the report says so and the other topics are repaired.
 
     Args:
-        spark: Not used, as this process does all the work; may be None.
-        root: The klog root.
-        topic: A topic, several, or None for all.
-        use: Segments to add, in the order of the log.
-        declare_holes: Add nothing else; the other missing offsets become holes.
-        discard_lost: If the last commits are lost too, go on without them for good.
+        spark: Not used, because this process does all the work; may be None.
+        root: The path or URL of the klog root.
+        topic: The name of a topic, several names, or None for all topics.
+        use: The segments to add, as paths below the root, in the order of the log.
+        declare_holes: Whether to add no other segment; the remaining missing offsets become holes.
+        discard_lost: Whether to go on for good without the last commits, if they are lost too.
         topic_id: The id of a topic whose first commit is lost, or `new` for a new id.
-        partitions: The number of partitions that a lost commit set.
+        partitions: The number of partitions that a lost commit set; 0 if none did.
         config: The configs of a topic whose first commit is lost.
         cluster_id: The cluster id of a root that has lost its `format.json`; by default that of
             `meta.properties`, or a new one.
         storage: The options of the store.
-        dry_run: Only list the files that would be written.
+        dry_run: Whether to only list the files that would be written. This is the default.
+
+    Returns:
+        A report with the plan of each topic: lost commits, the commits that replace them, and why a
+        topic cannot be repaired.
 
     Raises:
-        OptionError: The root has no commit logs, a choice is wrong, or it is about one topic and
-            several are repaired.
+        OptionError: The root has no commit logs, an argument is wrong, or an argument is about one
+            topic and several are repaired.
     """
     started = time.monotonic()
     choices = RepairChoices(use, declare_holes, discard_lost, topic_id, partitions, config)

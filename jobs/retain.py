@@ -46,21 +46,28 @@ def run(
     dry_run: bool = False,
     clock_ms: Callable[[], int] = now_ms,
 ) -> RetainReport:
-    """Apply the retention of one topic, several, or all whose `cleanup.policy` has `delete`.
+    """Expire old segments of one topic, several, or all topics with a retention.
 
-    If the commit of a topic fails, the report says so and the others are done.
+    Topics with a retention are those whose `cleanup.policy` has `delete`. `retention.ms` and
+    `retention.bytes` of a topic decide which segments expire. If the commit of a topic fails, the
+    report says so and the other topics are done.
 
     Args:
-        spark: Not used, as only topic states are read; may be None.
-        root: The klog root.
-        topic: A topic, several, or None for all.
+        spark: Not used, because only topic states are read; may be None.
+        root: The path or URL of the klog root.
+        topic: The name of a topic, several names, or None for all topics with a retention.
         storage: The options of the store.
-        dry_run: Only plan.
-        clock_ms: The clock, in ms since the epoch.
+        dry_run: Whether to plan only, and commit nothing.
+        clock_ms: A function that returns the time, in ms since the epoch.
+
+    Returns:
+        A report with one entry for each partition that loses segments: its new log start offset,
+        and the segments, records and bytes that it loses.
 
     Raises:
         OptionError: The root has no commit logs, or a named topic does not exist or has no
             `delete` in its `cleanup.policy`.
+        KlogError: The commit log of a named topic cannot be read.
     """
     started = time.monotonic()
     klog_root = open_klog_root(root, storage)

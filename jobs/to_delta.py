@@ -57,12 +57,14 @@ def run(
     interval_seconds: float = 60.0,
     dry_run: bool = False,
 ) -> ToDeltaReport:
-    """Copy what topics have now, or go on with what comes.
+    """Copy topics into Delta tables: what they have now, or continuously.
+
+    The table has the position of the copy, so a run that is repeated copies only new records.
 
     Args:
-        spark: A session with Delta, of a pair of versions that works (docs/tables.md).
+        spark: A session with Delta, with versions of both that work together (docs/tables.md).
         root: A klog root or a broker's log directories, as `load()` takes them.
-        topic: A topic, several, or None with `topic_pattern`.
+        topic: The name of a topic, several names, or None with `topic_pattern`.
         table: The table: a path, a URL, or a name in a catalog. `{topic}` in it stands for the
             name of the topic; without it several topics have one table.
         topic_pattern: A regular expression that is searched for in names of topics.
@@ -72,25 +74,27 @@ def run(
         decode: Arguments of `klog.values.decode`, such as `{"value": "avro", "registry": url}`:
             the columns `key` and `value` are what it returns. Without it they are bytes. JSON needs
             no schema: it has that of the table, and a new table that of a sample.
-        on_error: A record that cannot be decoded fails the job (`fail`), is null with the reason in
-            `key_error` or `value_error` (`null`), or goes to another table (`dead-letters`).
+        on_error: What happens to a record that cannot be decoded: it fails the job (`fail`), is
+            null with the reason in `key_error` or `value_error` (`null`), or goes to another table
+            (`dead-letters`).
         dead_letter_table: That table, with the records as bytes and a column `reason`.
-        merge_schema: Add new columns, and new fields of values, to a table that exists.
+        merge_schema: Whether to add new columns, and new fields of values, to a table that exists.
         table_properties: Table properties for a table that does not exist yet.
         cluster_by: The columns of its liquid clustering.
         zorder_by: The columns by which OPTIMIZE orders the rows of each table that got some, at the
             end of the run.
-        continuous: Go on until the process is interrupted.
-        interval_seconds: The pause between two rounds.
-        dry_run: Only plan; write nothing.
+        continuous: Whether to go on until the process is interrupted.
+        interval_seconds: The pause between two rounds, in seconds.
+        dry_run: Whether to plan only, and write nothing.
 
     Returns:
-        What was copied: the offsets of each partition, and the rows as Delta counts them.
+        A report with the offsets of each partition, and the rows as Delta counts them.
 
     Raises:
         OptionError: An option is wrong, a topic does not exist, or the session has no Delta.
-        DataLossError: Records that the table does not have yet are gone, with `failOnDataLoss`.
-        KlogError: Spark or Delta could not write a batch.
+        DataLossError: Records that the table does not have yet are gone, and `failOnDataLoss` is
+            not false.
+        KlogError: Spark or Delta could not write a batch of the only topic.
     """
     started = time.monotonic()
     if mode not in MODES:

@@ -63,31 +63,36 @@ def run(
     remove_orphans: bool = False,
     dry_run: bool = False,
 ) -> ToFilesReport:
-    """Copy what topics have now, or go on with what comes.
+    """Copy topics into Parquet files: what they have now, or continuously.
+
+    A manifest next to the files has the position of the copy, so a run that is repeated copies only
+    new records.
 
     Args:
         spark: The session that runs the tasks; None for this process.
         root: A klog root or a broker's log directories, as `load()` takes them.
-        topic: A topic, several, or None for all, or for those of `topic_pattern`.
+        topic: The name of a topic, several names, or None for all topics, or for those of
+            `topic_pattern`.
         to: A directory or a URL; each topic gets a folder of its name in it.
         topic_pattern: A regular expression that is searched for in names of topics.
         options: Options of a stream that reads the root, such as `startingOffsets`,
             `failOnDataLoss`, `maxBytesPerTrigger` and `storage.*`.
-        max_file_bytes: The largest size of a file, counted in bytes of the log.
+        max_file_bytes: The size at which a file is cut, in bytes of the log.
         partition_by: `hour` or `day` of the records' timestamps, in UTC, or `none`.
         compression: `zstd`, `snappy`, `gzip`, `lz4` or `none`.
-        continuous: Go on until the process is interrupted.
-        interval_seconds: The pause between two rounds; a round closes all its files.
-        remove_orphans: At the end delete files that the manifest does not list and never will.
-        dry_run: Only plan; write and delete nothing.
+        continuous: Whether to go on until the process is interrupted.
+        interval_seconds: The pause between two rounds, in seconds; a round closes all its files.
+        remove_orphans: Whether to delete, at the end, files that the manifest does not list and
+            never will.
+        dry_run: Whether to plan only, and write and delete nothing.
 
     Returns:
-        What was copied: the offsets of each partition, and the files that list them.
+        A report with the offsets, records, files and bytes of each partition.
 
     Raises:
         OptionError: An option is wrong, a topic does not exist, or the directory has other files.
-        DataLossError: Records that were not copied are gone, with `failOnDataLoss`.
-        KlogError: A file cannot be read or written.
+        DataLossError: Records that were not copied are gone, and `failOnDataLoss` is not false.
+        KlogError: A file of the only topic cannot be read or written.
     """
     started = time.monotonic()
     check_partitioning(partition_by)

@@ -39,22 +39,32 @@ def run(
     dry_run: bool = True,
     discard_lost: bool = False,
 ) -> VacuumReport:
-    """Vacuum one topic, several, or all, deleted ones too.
+    """Delete files that no reader and no writer of one topic, several, or all needs any more.
+
+    It works on deleted topics too. If a topic cannot be vacuumed, the report says so and the other
+    topics are vacuumed.
 
     Args:
         spark: The session that runs the tasks; None for this process.
-        root: The klog root.
-        topic: A topic, several, or None for all.
-        grace_ms: How long readers and writers may take. By default readers have what the topic's
-            config `klog.removed.file.retention.ms` says, and writers a day, or as long as readers.
-        log_retention_ms: How long vacuum keeps commits; None for what the topic's config
+        root: The path or URL of the klog root.
+        topic: The name of a topic, several names, or None for all topics.
+        grace_ms: The grace period in ms: how long readers and writers may take. With None, readers
+            have what the topic's config `klog.removed.file.retention.ms` says. Writers have a day,
+            or as long as readers if that is longer.
+        log_retention_ms: How long vacuum keeps commits, in ms; None for what the topic's config
             `klog.commit.retention.ms` says.
         storage: The options of the store.
-        dry_run: Only list what would be deleted.
-        discard_lost: If files show that the last commits of a topic were lost, go on without them.
+        dry_run: Whether to only list what would be deleted. This is the default.
+        discard_lost: Whether to go on without the last commits of a topic if files show that they
+            were lost.
+
+    Returns:
+        A report with one entry for each topic: the files that are deleted, those that wait for
+        their grace period, and the error of a topic.
 
     Raises:
         OptionError: The root has no commit logs, or a named topic never existed.
+        KlogError: A named topic cannot be vacuumed, and nothing of it was deleted.
         CommitStateUnknownError: It is not known whether the store took a commit.
     """
     started = time.monotonic()

@@ -37,16 +37,22 @@ def run(
     dry_run: bool = False,
     timer: Callable[[], float] = time.perf_counter,
 ) -> VerifyReport:
-    """Verify one topic, several, or all.
+    """Compare the files of one topic, several, or all with their commit logs.
+
+    Nothing is written, and a finding does not end the run.
 
     Args:
         spark: The session that runs the tasks; None for this process.
-        root: The klog root.
-        topic: A topic, several, or None for all.
-        fast: Read headers only: no record, no CRC.
+        root: The path or URL of the klog root.
+        topic: The name of a topic, several names, or None for all topics.
+        fast: Whether to read headers only: no record, no CRC.
         storage: The options of the store.
         dry_run: Has no effect, because verify never writes.
-        timer: The clock that measures how long it takes, in seconds.
+        timer: A function that returns a time in seconds, to measure how long the job takes.
+
+    Returns:
+        A report with the findings, and the numbers of partitions, segments, batches, records and
+        bytes that were verified.
 
     Raises:
         OptionError: The root has no commit logs, or a named topic does not exist.

@@ -249,7 +249,9 @@ def running_registry(**settings: Any) -> Iterator[SchemaRegistry]:
     # A path of its own: klog keeps the answers of a URL, and a port may be used again.
     base = f"/registry-{next(_NUMBERS)}"
     registry.url = f"http://127.0.0.1:{server.server_port}{base}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     try:
         yield registry
