@@ -22,7 +22,7 @@ from klog.connector.commit_log import root_adoption
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.kafka_dir.raw_root import RawRoot
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
 from klog.connector.store.store_for_url import store_for
 from klog.errors import OptionError
 from klog.jobs.adopting.adopt_topics import (
@@ -58,7 +58,7 @@ def run(
     *,
     config: Mapping[str, str] | None = None,
     open_transactions: str | None = None,
-    storage: StorageOptions = NO_STORAGE_OPTIONS,
+    storage: Storage = NO_STORAGE_OPTIONS,
     dry_run: bool = False,
 ) -> AdoptReport:
     """Make a klog root of a broker's log directory, with one topic of it, several, or all.
@@ -72,7 +72,7 @@ def run(
         config: Configs for each topic, because the directory does not contain any.
         open_transactions: `abort` or `commit`, the outcome of transactions without a marker; None
             refuses a log that has one.
-        storage: The options of the store.
+        storage: The `storage.*` options of the store, by their names without `storage.`.
         dry_run: Whether to only find where logs end. Nothing else is read, and nothing is written.
 
     Returns:
@@ -86,6 +86,7 @@ def run(
         CorruptFileError: A segment is damaged.
     """
     started = time.monotonic()
+    storage = storage_of(storage)
     configs = normalize_topic_config(config or {})
     names = [topic] if isinstance(topic, str) else topic
     log_dir = RawRoot([root], storage, allow_klog_state=True)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from klog.connector.open_root import open_klog_root
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
 from klog.connector.system_clock import now_ms
 from klog.errors import OptionError
 from klog.jobs.compacting.compact_report import CompactedPartition, CompactReport
@@ -44,7 +44,7 @@ def run(
     *,
     min_dirty_ratio: float | None = None,
     map_bytes: int = MAP_BYTES,
-    storage: StorageOptions = NO_STORAGE_OPTIONS,
+    storage: Storage = NO_STORAGE_OPTIONS,
     dry_run: bool = False,
     clock_ms: Callable[[], int] = now_ms,
 ) -> CompactReport:
@@ -61,7 +61,7 @@ def run(
             0 cleans every dirty partition. None for the topic's config.
         map_bytes: The memory of a task's map of keys, in bytes. If a partition has more keys than
             fit into it, further tasks mark them, each with as much memory.
-        storage: The options of the store.
+        storage: The `storage.*` options of the store, by their names without `storage.`.
         dry_run: Whether to plan only. This reads topic states and no segment.
         clock_ms: A function that returns the time, in ms since the epoch.
 
@@ -75,6 +75,7 @@ def run(
         KlogError: The commit log of a named topic cannot be read.
     """
     started = time.monotonic()
+    storage = storage_of(storage)
     if map_bytes < MIN_MAP_BYTES:
         raise OptionError(f"map_bytes: must be at least {MIN_MAP_BYTES}, got {map_bytes}")
     if min_dirty_ratio is not None and not 0 <= min_dirty_ratio <= 1:

@@ -23,7 +23,7 @@ from klog.connector.commit_log.committed_snapshot import (
     CommittedSnapshot,
 )
 from klog.connector.commit_log.klog_root import KlogRoot
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
 from klog.connector.system_clock import now_ms
 from klog.errors import KlogError, OptionError
 from klog.jobs.exporting.export_directory import open_export_directory
@@ -45,7 +45,7 @@ def run(
     *,
     open_transactions: str | None = None,
     dry_run: bool = False,
-    storage: StorageOptions = NO_STORAGE_OPTIONS,
+    storage: Storage = NO_STORAGE_OPTIONS,
     clock_ms: Callable[[], int] = now_ms,
 ) -> ExportLogReport:
     """Write one topic of a klog root, several, or all as a log directory that a broker mounts.
@@ -60,7 +60,7 @@ def run(
             transaction gets its marker after the log: an abort if the topic's readers skip its
             records, else a commit.
         dry_run: Whether to plan only. This reads topic states and no segment.
-        storage: The options of the root's store.
+        storage: The `storage.*` options of the root's store, by their names without `storage.`.
         clock_ms: A function that returns the time, in ms since the epoch.
 
     Returns:
@@ -73,6 +73,7 @@ def run(
         KlogError: A broker could not continue a log.
     """
     started = time.monotonic()
+    storage = storage_of(storage)
     if open_transactions not in (None, END):
         raise OptionError(f"open_transactions: must be {END!r}, got {open_transactions!r}")
     topics = [topic] if isinstance(topic, str) else list(topic or ())

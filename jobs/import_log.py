@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.root_discovery import find_or_create_root, find_root
 from klog.connector.kafka_dir.raw_root import RawRoot
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
 from klog.errors import OptionError, without_passwords
 from klog.jobs.importing.import_topics import LogImport
 from klog.jobs.shared.broker_logs.adopt_report import AdoptReport
@@ -38,7 +38,7 @@ def run(
     source: str | Sequence[str],
     config: Mapping[str, str] | None = None,
     open_transactions: str | None = None,
-    storage: StorageOptions = NO_STORAGE_OPTIONS,
+    storage: Storage = NO_STORAGE_OPTIONS,
     dry_run: bool = False,
 ) -> AdoptReport:
     """Copy one topic of a broker's log directories, several, or all into a klog root.
@@ -54,7 +54,7 @@ def run(
         config: Configs for each topic, because the directories do not contain any.
         open_transactions: `abort` or `commit`, the outcome of transactions without a marker; None
             refuses a log that has one.
-        storage: The options of the stores.
+        storage: The `storage.*` options of the stores, by their names without `storage.`.
         dry_run: Whether to only find where logs end. Nothing else is read, and nothing is written.
 
     Returns:
@@ -66,6 +66,7 @@ def run(
         KlogError: A source is not complete, a broker runs on it, or a transaction is open.
     """
     started = time.monotonic()
+    storage = storage_of(storage)
     configs = normalize_topic_config(config or {})
     directories = [source] if isinstance(source, str) else list(source)
     for directory in directories:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from klog.connector.open_root import open_klog_root
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
 from klog.jobs.merging.merge_report import MergedPartition, MergeReport
 from klog.jobs.merging.merge_topic import TopicMerge
 from klog.jobs.merging.segments_to_merge import plan_merges
@@ -33,7 +33,7 @@ def run(
     root: str,
     topic: str | Sequence[str] | None = None,
     *,
-    storage: StorageOptions = NO_STORAGE_OPTIONS,
+    storage: Storage = NO_STORAGE_OPTIONS,
     dry_run: bool = False,
 ) -> MergeReport:
     """Join small segments of one topic, several, or all into large ones.
@@ -45,7 +45,7 @@ def run(
         spark: The session that runs the tasks; None for this process.
         root: The path or URL of the klog root.
         topic: The name of a topic, several names, or None for all topics.
-        storage: The options of the store.
+        storage: The `storage.*` options of the store, by their names without `storage.`.
         dry_run: Whether to plan only. This reads topic states and no segment.
 
     Returns:
@@ -57,6 +57,7 @@ def run(
         KlogError: The commit log of a named topic cannot be read.
     """
     started = time.monotonic()
+    storage = storage_of(storage)
     klog_root = open_klog_root(root, storage)
     partitions: list[MergedPartition] = []
     failed: list[FailedTopic] = []

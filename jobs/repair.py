@@ -20,7 +20,12 @@ from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.root_discovery import RootToRepair, find_root_to_repair
 from klog.connector.commit_log.topic_admin import NO_CONFIG
 from klog.connector.open_root import not_a_klog_root, open_klog_root
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.options.storage_options import (
+    NO_STORAGE_OPTIONS,
+    Storage,
+    StorageOptions,
+    storage_of,
+)
 from klog.connector.root_files import FORMAT_FILE
 from klog.connector.store.writable_store import WritableStore
 from klog.errors import OptionError
@@ -46,7 +51,7 @@ def run(
     partitions: int = 0,
     config: Mapping[str, str] = NO_CONFIG,
     cluster_id: str = "",
-    storage: StorageOptions = NO_STORAGE_OPTIONS,
+    storage: Storage = NO_STORAGE_OPTIONS,
     dry_run: bool = True,
 ) -> RepairReport:
     """Replace lost commits of one topic, several, or all, and lost files of the root itself.
@@ -65,7 +70,7 @@ def run(
         config: The configs of a topic whose first commit is lost.
         cluster_id: The cluster id of a root that has lost its `format.json`; by default that of
             `meta.properties`, or a new one.
-        storage: The options of the store.
+        storage: The `storage.*` options of the store, by their names without `storage.`.
         dry_run: Whether to only list the files that would be written. This is the default.
 
     Returns:
@@ -77,6 +82,7 @@ def run(
             topic and several are repaired.
     """
     started = time.monotonic()
+    storage = storage_of(storage)
     choices = RepairChoices(use, declare_holes, discard_lost, topic_id, partitions, config)
     to_repair = _find_root(root, cluster_id, storage)
     klog_root, lost_format = to_repair.root, to_repair.lost_format

@@ -24,7 +24,7 @@ from klog.connector.commit_log.commit_info import CommitInfo, random_uuid, this_
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.open_root import open_klog_root
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
 from klog.connector.system_clock import now_ms
 from klog.errors import CommitConflictError, KlogError, OptionError
 from klog.jobs.retaining.expired_segments import deleted_below, plan_retention
@@ -42,7 +42,7 @@ def run(
     root: str,
     topic: str | Sequence[str] | None = None,
     *,
-    storage: StorageOptions = NO_STORAGE_OPTIONS,
+    storage: Storage = NO_STORAGE_OPTIONS,
     dry_run: bool = False,
     clock_ms: Callable[[], int] = now_ms,
 ) -> RetainReport:
@@ -56,7 +56,7 @@ def run(
         spark: Not used, because only topic states are read; may be None.
         root: The path or URL of the klog root.
         topic: The name of a topic, several names, or None for all topics with a retention.
-        storage: The options of the store.
+        storage: The `storage.*` options of the store, by their names without `storage.`.
         dry_run: Whether to plan only, and commit nothing.
         clock_ms: A function that returns the time, in ms since the epoch.
 
@@ -70,6 +70,7 @@ def run(
         KlogError: The commit log of a named topic cannot be read.
     """
     started = time.monotonic()
+    storage = storage_of(storage)
     klog_root = open_klog_root(root, storage)
     report = RetainReport(klog_root.location, dry_run)
     failed: list[FailedTopic] = []

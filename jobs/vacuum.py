@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from klog.connector.commit_log.vacuum_times import WRITER_GRACE_MS
 from klog.connector.open_root import open_klog_root
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
 from klog.jobs.shared.job_tasks import run_tasks
 from klog.jobs.shared.topic_selection import select_topic_names
 from klog.jobs.vacuuming.vacuum_report import VacuumReport
@@ -35,7 +35,7 @@ def run(
     *,
     grace_ms: int | None = None,
     log_retention_ms: int | None = None,
-    storage: StorageOptions = NO_STORAGE_OPTIONS,
+    storage: Storage = NO_STORAGE_OPTIONS,
     dry_run: bool = True,
     discard_lost: bool = False,
 ) -> VacuumReport:
@@ -53,7 +53,7 @@ def run(
             or as long as readers if that is longer.
         log_retention_ms: How long vacuum keeps commits, in ms; None for what the topic's config
             `klog.commit.retention.ms` says.
-        storage: The options of the store.
+        storage: The `storage.*` options of the store, by their names without `storage.`.
         dry_run: Whether to only list what would be deleted. This is the default.
         discard_lost: Whether to go on without the last commits of a topic if files show that they
             were lost.
@@ -68,6 +68,7 @@ def run(
         CommitStateUnknownError: It is not known whether the store took a commit.
     """
     started = time.monotonic()
+    storage = storage_of(storage)
     klog_root = open_klog_root(root, storage)
     tasks = [
         VacuumTask(

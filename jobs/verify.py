@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from klog.connector.open_root import open_klog_root
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
+from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
 from klog.jobs.shared.topic_selection import select_topic_names
 from klog.jobs.verifying.verify_report import VerifyReport
 from klog.jobs.verifying.verify_topic import verify_topic
@@ -33,7 +33,7 @@ def run(
     topic: str | Sequence[str] | None = None,
     *,
     fast: bool = False,
-    storage: StorageOptions = NO_STORAGE_OPTIONS,
+    storage: Storage = NO_STORAGE_OPTIONS,
     dry_run: bool = False,
     timer: Callable[[], float] = time.perf_counter,
 ) -> VerifyReport:
@@ -46,7 +46,7 @@ def run(
         root: The path or URL of the klog root.
         topic: The name of a topic, several names, or None for all topics.
         fast: Whether to read headers only: no record, no CRC.
-        storage: The options of the store.
+        storage: The `storage.*` options of the store, by their names without `storage.`.
         dry_run: Has no effect, because verify never writes.
         timer: A function that returns a time in seconds, to measure how long the job takes.
 
@@ -57,6 +57,7 @@ def run(
     Raises:
         OptionError: The root has no commit logs, or a named topic does not exist.
     """
+    storage = storage_of(storage)
     klog_root = open_klog_root(
         root,
         storage,

@@ -120,9 +120,9 @@ _WRITE_GROUPS: Mapping[str, Sequence[str]] = {
 _STORAGE = """\
 ## Stores
 
-Options of reads, writes and jobs. `klog.open` takes them as keywords without `storage.`. What you
-do not set comes from the environment ([stores](stores.md#options)). Errors and logs of klog do not
-show secrets.
+Options of reads and writes. `klog.open` takes them as keywords without `storage.`, and a job in
+Python as `storage={"endpoint": ...}`. What you do not set comes from the environment
+([stores](stores.md#options)). Errors and logs of klog do not show secrets.
 """
 _NO_EFFECT = """\
 ## Options of Kafka's clients

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 STORAGE_PREFIX = "storage."
 FSSPEC_PREFIX = "fsspec."
@@ -32,6 +33,22 @@ class StorageOptions:
 
 NO_STORAGE_OPTIONS = StorageOptions()
 """Clients find all that they need in the environment."""
+
+
+Storage: TypeAlias = StorageOptions | Mapping[str, object]
+"""What a job takes: options that were parsed, or the keywords of `klog.open`."""
+
+
+def storage_of(storage: Storage) -> StorageOptions:
+    """Return the storage options that a caller of a job gives.
+
+    Args:
+        storage: The options, or their texts by name without `storage.`.
+
+    Raises:
+        OptionError: As `parse_storage_options`.
+    """
+    return storage if isinstance(storage, StorageOptions) else storage_of_keywords(storage)
 
 
 def storage_of_keywords(storage: Mapping[str, object]) -> StorageOptions:
