@@ -68,13 +68,13 @@ def page(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iter
     opened.set_default_timeout(WAIT_MS)
     faults: list[str] = []
 
-    def note_request_elsewhere(asked: Request) -> None:
-        if not asked.url.startswith(address):
-            faults.append(asked.url)
+    def note_elsewhere(sent: Request) -> None:
+        if not sent.url.startswith(address):
+            faults.append(sent.url)
 
     opened.on("pageerror", lambda error: faults.append(str(error)))
-    opened.on("requestfailed", lambda asked: faults.append(asked.url))
-    opened.on("request", note_request_elsewhere)
+    opened.on("requestfailed", lambda sent: faults.append(sent.url))
+    opened.on("request", note_elsewhere)
     yield opened
     context.close()
     assert faults == []
