@@ -186,7 +186,7 @@ Completed updating config for topic orders.
 ```
 
 `klog configs --all` shows the defaults too. `klog topics create --config` sets configs of a new
-topic. In Python, use `create_topic` and `alter_config` of [klog.open](embedded.md#topics).
+topic. In Python, use `create_topic` and `alter_config` of [klog.open](embedded.md#manage-topics).
 
 ## Rules
 
