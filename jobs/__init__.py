@@ -41,13 +41,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Return a job's module, and import it."""
-    if name not in __all__:
-        raise AttributeError(f"module 'klog.jobs' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # A type checker would take every name for a job.
 
-    return import_module(f"klog.jobs.{name}")
+    def __getattr__(name: str) -> object:
+        """Return a job's module, and import it."""
+        if name not in __all__:
+            raise AttributeError(f"module 'klog.jobs' has no attribute {name!r}")
+        from importlib import import_module
+
+        return import_module(f"klog.jobs.{name}")
 
 
 def __dir__() -> list[str]:

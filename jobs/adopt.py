@@ -16,13 +16,14 @@ if __name__ == "__main__":
 
 import time
 from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from klog.connector.commit_log import root_adoption
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.root_discovery import find_root
 from klog.connector.kafka_dir.raw_root import RawRoot
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
+from klog.connector.options.storage_options import StorageOptions, storage_of
 from klog.connector.store.store_for_url import store_for
 from klog.errors import OptionError
 from klog.jobs.adopting.adopt_topics import (
@@ -53,12 +54,12 @@ _ADOPTED = (
 
 def run(
     spark: SparkSession | None,
-    root: str,
+    root: str | PathLike[str],
     topic: str | Sequence[str] | None = None,
     *,
     config: Mapping[str, str] | None = None,
     open_transactions: str | None = None,
-    storage: Storage = NO_STORAGE_OPTIONS,
+    storage: Mapping[str, object] | StorageOptions | None = None,
     dry_run: bool = False,
 ) -> AdoptReport:
     """Make a klog root of a broker's log directory, with one topic of it, several, or all.
@@ -86,7 +87,7 @@ def run(
         CorruptFileError: A segment is damaged.
     """
     started = time.monotonic()
-    storage = storage_of(storage)
+    root, storage = fspath(root), storage_of(storage)
     configs = normalize_topic_config(config or {})
     names = [topic] if isinstance(topic, str) else topic
     log_dir = RawRoot([root], storage, allow_klog_state=True)

@@ -17,11 +17,12 @@ if __name__ == "__main__":
     start("compact")
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from klog.connector.open_root import open_klog_root
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
+from klog.connector.options.storage_options import StorageOptions, storage_of
 from klog.connector.system_clock import now_ms
 from klog.errors import OptionError
 from klog.jobs.compacting.compact_report import CompactedPartition, CompactReport
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
 
 def run(
     spark: SparkSession | None,
-    root: str,
+    root: str | PathLike[str],
     topic: str | Sequence[str] | None = None,
     *,
     min_dirty_ratio: float | None = None,
     map_bytes: int = MAP_BYTES,
-    storage: Storage = NO_STORAGE_OPTIONS,
+    storage: Mapping[str, object] | StorageOptions | None = None,
     dry_run: bool = False,
     clock_ms: Callable[[], int] = now_ms,
 ) -> CompactReport:
@@ -75,7 +76,7 @@ def run(
         KlogError: The commit log of a named topic cannot be read.
     """
     started = time.monotonic()
-    storage = storage_of(storage)
+    root, storage = fspath(root), storage_of(storage)
     if map_bytes < MIN_MAP_BYTES:
         raise OptionError(f"map_bytes: must be at least {MIN_MAP_BYTES}, got {map_bytes}")
     if min_dirty_ratio is not None and not 0 <= min_dirty_ratio <= 1:

@@ -13,8 +13,9 @@ if __name__ == "__main__":
     start("export_log")
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from klog.connector.commit_log.committed_snapshot import (
@@ -23,7 +24,7 @@ from klog.connector.commit_log.committed_snapshot import (
     CommittedSnapshot,
 )
 from klog.connector.commit_log.klog_root import KlogRoot
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
+from klog.connector.options.storage_options import StorageOptions, storage_of
 from klog.connector.system_clock import now_ms
 from klog.errors import KlogError, OptionError
 from klog.jobs.exporting.export_directory import open_export_directory
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
 
 def run(
     spark: SparkSession | None,
-    root: str,
+    root: str | PathLike[str],
     topic: str | Sequence[str] | None,
     to: str,
     *,
     open_transactions: str | None = None,
     dry_run: bool = False,
-    storage: Storage = NO_STORAGE_OPTIONS,
+    storage: Mapping[str, object] | StorageOptions | None = None,
     clock_ms: Callable[[], int] = now_ms,
 ) -> ExportLogReport:
     """Write one topic of a klog root, several, or all as a log directory that a broker mounts.
@@ -73,7 +74,7 @@ def run(
         KlogError: A broker could not continue a log.
     """
     started = time.monotonic()
-    storage = storage_of(storage)
+    root, storage = fspath(root), storage_of(storage)
     if open_transactions not in (None, END):
         raise OptionError(f"open_transactions: must be {END!r}, got {open_transactions!r}")
     topics = [topic] if isinstance(topic, str) else list(topic or ())

@@ -15,6 +15,7 @@ if __name__ == "__main__":
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from klog.connector.options.write_options import parse_write_options
@@ -43,7 +44,7 @@ _MAX_SHOWN_VERSIONS = 1000
 
 def run(
     spark: SparkSession,
-    root: str,
+    root: str | PathLike[str],
     topic: str,
     table: str,
     *,
@@ -98,6 +99,7 @@ def run(
         DataLossError: A version or its files are gone.
         KlogError: A version cannot be copied, or Spark could not write it.
     """
+    root = fspath(root)
     started = time.monotonic()
     key = (key,) if isinstance(key, str) else tuple(key)
     schema = ValueSchema(value_schema, value_message, registry)

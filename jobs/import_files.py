@@ -15,6 +15,7 @@ if __name__ == "__main__":
 import os
 import time
 from collections.abc import Mapping
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from klog.connector.back_off import back_off
@@ -40,7 +41,7 @@ _ID = "transactionalid"
 
 def run(
     spark: SparkSession | None,
-    root: str,
+    root: str | PathLike[str],
     topic: str,
     source: str,
     *,
@@ -78,6 +79,7 @@ def run(
         OptionError: An option is wrong, or the topic or the directory does not exist.
         KlogError: A file cannot be imported; the message names it, the place in it and what to do.
     """
+    root = fspath(root)
     started = time.monotonic()
     check_format(format)
     fields = RecordFields(key, value, timestamp, records)

@@ -14,12 +14,13 @@ if __name__ == "__main__":
 
 import time
 from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.root_discovery import find_or_create_root, find_root
 from klog.connector.kafka_dir.raw_root import RawRoot
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
+from klog.connector.options.storage_options import StorageOptions, storage_of
 from klog.errors import OptionError, without_passwords
 from klog.jobs.importing.import_topics import LogImport
 from klog.jobs.shared.broker_logs.adopt_report import AdoptReport
@@ -32,13 +33,13 @@ if TYPE_CHECKING:
 
 def run(
     spark: SparkSession | None,
-    root: str,
+    root: str | PathLike[str],
     topic: str | Sequence[str] | None = None,
     *,
     source: str | Sequence[str],
     config: Mapping[str, str] | None = None,
     open_transactions: str | None = None,
-    storage: Storage = NO_STORAGE_OPTIONS,
+    storage: Mapping[str, object] | StorageOptions | None = None,
     dry_run: bool = False,
 ) -> AdoptReport:
     """Copy one topic of a broker's log directories, several, or all into a klog root.
@@ -66,7 +67,7 @@ def run(
         KlogError: A source is not complete, a broker runs on it, or a transaction is open.
     """
     started = time.monotonic()
-    storage = storage_of(storage)
+    root, storage = fspath(root), storage_of(storage)
     configs = normalize_topic_config(config or {})
     directories = [source] if isinstance(source, str) else list(source)
     for directory in directories:

@@ -12,11 +12,12 @@ if __name__ == "__main__":
     start("merge")
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from klog.connector.open_root import open_klog_root
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
+from klog.connector.options.storage_options import StorageOptions, storage_of
 from klog.jobs.merging.merge_report import MergedPartition, MergeReport
 from klog.jobs.merging.merge_topic import TopicMerge
 from klog.jobs.merging.segments_to_merge import plan_merges
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
 def run(
     spark: SparkSession | None,
-    root: str,
+    root: str | PathLike[str],
     topic: str | Sequence[str] | None = None,
     *,
-    storage: Storage = NO_STORAGE_OPTIONS,
+    storage: Mapping[str, object] | StorageOptions | None = None,
     dry_run: bool = False,
 ) -> MergeReport:
     """Join small segments of one topic, several, or all into large ones.
@@ -57,7 +58,7 @@ def run(
         KlogError: The commit log of a named topic cannot be read.
     """
     started = time.monotonic()
-    storage = storage_of(storage)
+    root, storage = fspath(root), storage_of(storage)
     klog_root = open_klog_root(root, storage)
     partitions: list[MergedPartition] = []
     failed: list[FailedTopic] = []

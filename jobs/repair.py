@@ -14,18 +14,14 @@ if __name__ == "__main__":
 
 import time
 from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.root_discovery import RootToRepair, find_root_to_repair
 from klog.connector.commit_log.topic_admin import NO_CONFIG
 from klog.connector.open_root import not_a_klog_root, open_klog_root
-from klog.connector.options.storage_options import (
-    NO_STORAGE_OPTIONS,
-    Storage,
-    StorageOptions,
-    storage_of,
-)
+from klog.connector.options.storage_options import StorageOptions, storage_of
 from klog.connector.root_files import FORMAT_FILE
 from klog.connector.store.writable_store import WritableStore
 from klog.errors import OptionError
@@ -41,7 +37,7 @@ if TYPE_CHECKING:
 
 def run(
     spark: SparkSession | None,
-    root: str,
+    root: str | PathLike[str],
     topic: str | Sequence[str] | None = None,
     *,
     use: Sequence[str] = (),
@@ -51,7 +47,7 @@ def run(
     partitions: int = 0,
     config: Mapping[str, str] = NO_CONFIG,
     cluster_id: str = "",
-    storage: Storage = NO_STORAGE_OPTIONS,
+    storage: Mapping[str, object] | StorageOptions | None = None,
     dry_run: bool = True,
 ) -> RepairReport:
     """Replace lost commits of one topic, several, or all, and lost files of the root itself.
@@ -82,7 +78,7 @@ def run(
             topic and several are repaired.
     """
     started = time.monotonic()
-    storage = storage_of(storage)
+    root, storage = fspath(root), storage_of(storage)
     choices = RepairChoices(use, declare_holes, discard_lost, topic_id, partitions, config)
     to_repair = _find_root(root, cluster_id, storage)
     klog_root, lost_format = to_repair.root, to_repair.lost_format

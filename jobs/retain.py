@@ -13,8 +13,9 @@ if __name__ == "__main__":
     start("retain")
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from klog.connector.commit_log import commit_builders
@@ -24,7 +25,7 @@ from klog.connector.commit_log.commit_info import CommitInfo, random_uuid, this_
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.open_root import open_klog_root
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
+from klog.connector.options.storage_options import StorageOptions, storage_of
 from klog.connector.system_clock import now_ms
 from klog.errors import CommitConflictError, KlogError, OptionError
 from klog.jobs.retaining.expired_segments import deleted_below, plan_retention
@@ -39,10 +40,10 @@ if TYPE_CHECKING:
 
 def run(
     spark: SparkSession | None,
-    root: str,
+    root: str | PathLike[str],
     topic: str | Sequence[str] | None = None,
     *,
-    storage: Storage = NO_STORAGE_OPTIONS,
+    storage: Mapping[str, object] | StorageOptions | None = None,
     dry_run: bool = False,
     clock_ms: Callable[[], int] = now_ms,
 ) -> RetainReport:
@@ -70,7 +71,7 @@ def run(
         KlogError: The commit log of a named topic cannot be read.
     """
     started = time.monotonic()
-    storage = storage_of(storage)
+    root, storage = fspath(root), storage_of(storage)
     klog_root = open_klog_root(root, storage)
     report = RetainReport(klog_root.location, dry_run)
     failed: list[FailedTopic] = []

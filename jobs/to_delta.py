@@ -14,6 +14,7 @@ if __name__ == "__main__":
 
 import time
 from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from klog.connector.options.spark_paths import log_directories
@@ -39,7 +40,7 @@ NO_OPTIONS: Mapping[str, str] = {}
 
 def run(
     spark: SparkSession,
-    root: str,
+    root: str | PathLike[str],
     topic: str | Sequence[str] | None,
     table: str,
     *,
@@ -96,6 +97,7 @@ def run(
             not false.
         KlogError: Spark or Delta could not write a batch of the only topic.
     """
+    root = fspath(root)
     started = time.monotonic()
     if mode not in MODES:
         raise OptionError(f"--mode: must be one of {', '.join(MODES)}, got {mode!r}")

@@ -15,6 +15,7 @@ if __name__ == "__main__":
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from klog.connector.back_off import back_off
@@ -49,7 +50,7 @@ _REMEDY = (
 
 def run(
     spark: SparkSession | None,
-    root: str,
+    root: str | PathLike[str],
     topic: str | Sequence[str] | None,
     to: str,
     *,
@@ -94,6 +95,7 @@ def run(
         DataLossError: Records that were not copied are gone, and `failOnDataLoss` is not false.
         KlogError: A file of the only topic cannot be read or written.
     """
+    root = fspath(root)
     started = time.monotonic()
     check_partitioning(partition_by)
     if compression not in COMPRESSIONS:

@@ -13,12 +13,13 @@ if __name__ == "__main__":
     start("vacuum")
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from klog.connector.commit_log.vacuum_times import WRITER_GRACE_MS
 from klog.connector.open_root import open_klog_root
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
+from klog.connector.options.storage_options import StorageOptions, storage_of
 from klog.jobs.shared.job_tasks import run_tasks
 from klog.jobs.shared.topic_selection import select_topic_names
 from klog.jobs.vacuuming.vacuum_report import VacuumReport
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 
 def run(
     spark: SparkSession | None,
-    root: str,
+    root: str | PathLike[str],
     topic: str | Sequence[str] | None = None,
     *,
     grace_ms: int | None = None,
     log_retention_ms: int | None = None,
-    storage: Storage = NO_STORAGE_OPTIONS,
+    storage: Mapping[str, object] | StorageOptions | None = None,
     dry_run: bool = True,
     discard_lost: bool = False,
 ) -> VacuumReport:
@@ -68,7 +69,7 @@ def run(
         CommitStateUnknownError: It is not known whether the store took a commit.
     """
     started = time.monotonic()
-    storage = storage_of(storage)
+    root, storage = fspath(root), storage_of(storage)
     klog_root = open_klog_root(root, storage)
     tasks = [
         VacuumTask(

@@ -13,12 +13,13 @@ if __name__ == "__main__":
     start("verify")
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from klog.connector.open_root import open_klog_root
-from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, Storage, storage_of
+from klog.connector.options.storage_options import StorageOptions, storage_of
 from klog.jobs.shared.topic_selection import select_topic_names
 from klog.jobs.verifying.verify_report import VerifyReport
 from klog.jobs.verifying.verify_topic import verify_topic
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 
 def run(
     spark: SparkSession | None,
-    root: str,
+    root: str | PathLike[str],
     topic: str | Sequence[str] | None = None,
     *,
     fast: bool = False,
-    storage: Storage = NO_STORAGE_OPTIONS,
+    storage: Mapping[str, object] | StorageOptions | None = None,
     dry_run: bool = False,
     timer: Callable[[], float] = time.perf_counter,
 ) -> VerifyReport:
@@ -57,7 +58,7 @@ def run(
     Raises:
         OptionError: The root has no commit logs, or a named topic does not exist.
     """
-    storage = storage_of(storage)
+    root, storage = fspath(root), storage_of(storage)
     klog_root = open_klog_root(
         root,
         storage,

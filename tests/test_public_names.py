@@ -9,11 +9,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import klog
-from klog import errors, jobs
+from klog import errors, jobs, values
 from klog.errors import KlogError
 from tests.support.project import PROJECT
 
@@ -26,11 +27,11 @@ NO_LONGER_RAISED = "OutOfOrderSequenceError"
 
 
 @pytest.mark.parametrize("package", [klog, jobs], ids=lambda package: package.__name__)
-def test_every_listed_name_exists_and_is_known_to_type_checkers(package: object) -> None:
-    listed = set(package.__all__)  # type: ignore[attr-defined]
+def test_every_listed_name_exists_and_is_known_to_type_checkers(package: ModuleType) -> None:
+    listed = set(package.__all__)
     assert listed <= set(dir(package))
     assert all(hasattr(package, name) for name in listed)
-    tree = ast.parse(Path(inspect.getfile(package)).read_text())  # type: ignore[arg-type]
+    tree = ast.parse(Path(inspect.getfile(package)).read_text())
     imported = {
         alias.name
         for node in ast.walk(tree)
@@ -39,7 +40,9 @@ def test_every_listed_name_exists_and_is_known_to_type_checkers(package: object)
         if isinstance(inner, ast.ImportFrom) and (inner.module or "").startswith("klog")
         for alias in inner.names
     }
+    # `__getattr__` is not among them: a type checker that sees it takes every name.
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert "__getattr__" not in defined
     assert listed == imported | {name for name in defined if not name.startswith("_")} | (
         {"__version__"} & listed
     )
@@ -101,15 +104,48 @@ def test_the_class_of_an_error_of_klog() -> None:
     assert klog.error_class_of(ValueError("klog.errors.nearest_name: not a class")) is None
 
 
-def test_the_class_in_the_text_of_another_error() -> None:
-    """The last one that is named was raised from those before it."""
-    text = (
-        "Traceback (most recent call last):\n"
-        "klog.errors.CorruptRecordError: crc\n\n"
-        "The above exception was the direct cause of the following exception:\n\n"
-        "klog.errors.CorruptFileError: orders-0: corrupt log\n"
-    )
-    assert klog.error_class_of(RuntimeError(text)) is klog.CorruptFileError
+CAUSE = "\n\nThe above exception was the direct cause of the following exception:\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "error_class"),
+    [
+        ("[PYTHON_DATA_SOURCE_ERROR] Failed: klog.errors.DataLossError: gone", klog.DataLossError),
+        (
+            f"klog.errors.CorruptRecordError: crc{CAUSE}klog.errors.CorruptFileError: orders-0",
+            klog.CorruptFileError,
+        ),
+        (f"klog.errors.StoreError: down{CAUSE}ValueError: of the user's own code", None),
+        ("klog.errors.KlogError: t: a name 'klog.errors.OptionError: x'", klog.KlogError),
+        ("klog.errors.NoSuchError: x", None),
+        ("klog.errors.nearest_name: x", None),
+        ("see klog.errors.StoreError", None),
+    ],
+)
+def test_the_class_in_the_text_of_another_error(
+    text: str, error_class: type[KlogError] | None
+) -> None:
+    """What was raised from others is in the text after them; only that one counts."""
+    assert klog.error_class_of(RuntimeError(text)) is error_class
+
+
+def test_a_new_message_keeps_the_class() -> None:
+    for error in ERRORS:
+        if error.__init__ is KlogError.__init__:
+            assert type(errors.with_context(error("a"), "b")) is error
+    corrupt = klog.CorruptRecordError("crc", 7)
+    assert type(errors.with_context(corrupt, "b")) is KlogError
+    assert type(errors.with_context(OSError("a"), "b")) is KlogError
+
+
+@pytest.mark.parametrize("package", [klog, jobs, values], ids=lambda package: package.__name__)
+def test_every_name_is_on_a_page_of_the_api(package: ModuleType) -> None:
+    pages = [(PROJECT / "docs" / name).read_text() for name in ("python-api.md", "jobs-api.md")]
+    directives = set(re.findall(r"^\.\. auto\w+:: ([\w.]+)$", "\n".join(pages), re.MULTILINE))
+    shown = directives | {name.removesuffix(".run") for name in directives}
+    modules = {"errors", "jobs", "logformat", "values", "__version__"}
+    missing = {f"{package.__name__}.{name}" for name in {*package.__all__} - modules} - shown
+    assert missing == set()
 
 
 def test_importing_klog_imports_nothing_else_of_klog() -> None:

@@ -11,7 +11,7 @@ from _pytest.mark.expression import Expression
 from tools import run_suites
 from tools.run_suites import CI, FULL, TEST, Lane, Run
 
-MARKERS = ["spark", "kafka", "stores", "package", "slow", "minio", "full"]
+MARKERS = ["spark", "delta", "kafka", "stores", "package", "slow", "minio", "full"]
 
 
 def expressions(lanes: list[Lane]) -> list[str]:
@@ -29,9 +29,12 @@ def lanes_with(lanes: list[Lane], markers: tuple[str, ...]) -> int:
 @pytest.mark.parametrize("size", range(len(MARKERS) + 1))
 def test_each_test_is_in_one_lane(size: int) -> None:
     for markers in combinations(MARKERS, size):
+        if "delta" in markers and {"spark", "package"} & {*markers}:
+            continue  # No test has both: the sessions have other jars.
         assert lanes_with([*FULL], markers) == 1
         assert lanes_with([*CI], markers) == ("full" not in markers)
-        is_left_to_ci = {"stores", "minio"} <= {*markers} and not {"spark", "package"} & {*markers}
+        has_session = {"spark", "delta", "package"} & {*markers}
+        is_left_to_ci = {"stores", "minio"} <= {*markers} and not has_session
         if not is_left_to_ci:
             assert lanes_with([*TEST], markers) == ("full" not in markers)
 

@@ -22,7 +22,7 @@ from klog.connector.commit_log.commit_log_paths import (
 from klog.connector.commit_log.commit_log_reader import MAX_LOADS
 from klog.connector.commit_log.file_size_limits import MAX_SMALL_FILE_BYTES, read_named
 from klog.connector.commit_log.format_versions import unreadable_file_error
-from klog.errors import InvalidFileError, KlogError, UnsupportedFormatError
+from klog.errors import InvalidFileError, StoreError, UnsupportedFormatError
 
 
 def retained_parts(log: CommitLog) -> Callable[[Part], bool]:
@@ -68,7 +68,7 @@ def read_last_expiration(log: CommitLog) -> LastExpiration:
             content = log.store.read(log.paths.expiration(version), MAX_SMALL_FILE_BYTES)
             name = parse_checkpoint_name(content.decode(errors="replace"))
             return LastExpiration(version, name)
-    raise KlogError(
+    raise StoreError(
         f"{log.paths.expirations}: the last expired version is listed and cannot be read. Check "
         "the store, then try again"
     )

@@ -21,7 +21,7 @@ from klog.connector.commit_log.file_size_limits import MAX_TABLE_BYTES
 from klog.connector.commit_log.put_outcome import MAX_PUTS
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.store.writable_store import PutResult
-from klog.errors import KlogError
+from klog.errors import KlogError, StoreError
 
 
 def write_checkpoint(
@@ -101,4 +101,4 @@ def _put_part(log: CommitLog, name: CheckpointName, data: bytes) -> None:
         if log.store.put_if_absent(path, data) is not PutResult.UNKNOWN:
             return
         log.wait(tries)
-    raise KlogError(f"{path}: the store did not say whether it was written; checkpoint later")
+    raise StoreError(f"{path}: the store did not say whether it was written; checkpoint later")

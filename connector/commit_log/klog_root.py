@@ -27,7 +27,7 @@ from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.root_files import KLOG, TOPICS
 from klog.connector.store.writable_store import PutResult, WritableStore
 from klog.connector.system_clock import now_ms
-from klog.errors import KlogError, OptionError
+from klog.errors import KlogError, OptionError, StoreError
 from klog.logformat.broker_files.file_names import is_topic
 
 
@@ -129,7 +129,7 @@ class KlogRoot:
         ):
             description = self._read_description(log)
             if description is None:
-                raise KlogError(f"{path}: the store did not say whether it was created; try again")
+                raise StoreError(f"{path}: the store did not say whether it was created; try again")
             description.check_writer()
         return replace(log, has_description=True)
 

@@ -25,7 +25,7 @@ from klog.connector.root_files import ADOPTING_FILE, FORMAT_FILE, KLOG
 from klog.connector.store.store_for_url import log_store_for, writable_store_for
 from klog.connector.store.store_probe import probe_put_if_absent
 from klog.connector.store.writable_store import WritableStore
-from klog.errors import KlogError
+from klog.errors import KlogError, StoreError
 
 
 def begin_adoption(
@@ -88,7 +88,7 @@ def finish_adoption(root: KlogRoot, storage: StorageOptions = NO_STORAGE_OPTIONS
     data = format_description.encode_description(new_root_fields(root.cluster_id))
     root.store.put_if_absent(f"{root.path}/{FORMAT_FILE}", data)
     if find_root(root.location, storage) is None:
-        raise KlogError(
+        raise StoreError(
             f"{root.path}/{FORMAT_FILE}: the store did not say whether it was created; run it again"
         )
     with suppress(KlogError):  # Without the right to delete it stays, and has no meaning.

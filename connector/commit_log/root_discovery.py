@@ -20,7 +20,7 @@ from klog.connector.store.readable_store import small_file_exists
 from klog.connector.store.store_for_url import log_store_for, writable_store_for
 from klog.connector.store.store_probe import probe_put_if_absent
 from klog.connector.store.writable_store import WritableStore
-from klog.errors import KlogError, OptionError, UnsupportedFormatError
+from klog.errors import KlogError, OptionError, StoreError, UnsupportedFormatError
 from klog.logformat.broker_files.file_names import parse_partition_directory
 from klog.logformat.topic_partition import MAX_PARTITIONS
 
@@ -127,7 +127,7 @@ def find_or_create_root(
     # Read back: another process may have created it first.
     root = _read_root(location, store, path)
     if root is None:
-        raise KlogError(
+        raise StoreError(
             f"{path}/{FORMAT_FILE}: the store did not say whether it was created; try again"
         )
     return root

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 STORAGE_PREFIX = "storage."
 FSSPEC_PREFIX = "fsspec."
@@ -35,20 +34,17 @@ NO_STORAGE_OPTIONS = StorageOptions()
 """Clients find all that they need in the environment."""
 
 
-Storage: TypeAlias = StorageOptions | Mapping[str, object]
-"""What a job takes: options that were parsed, or the keywords of `klog.open`."""
-
-
-def storage_of(storage: Storage) -> StorageOptions:
+def storage_of(storage: Mapping[str, object] | StorageOptions | None) -> StorageOptions:
     """Return the storage options that a caller of a job gives.
 
     Args:
-        storage: The options, or their texts by name without `storage.`.
+        storage: Their texts by name, without `storage.`, or options that were parsed; None if
+            there are no options.
 
     Raises:
         OptionError: As `parse_storage_options`.
     """
-    return storage if isinstance(storage, StorageOptions) else storage_of_keywords(storage)
+    return storage if isinstance(storage, StorageOptions) else storage_of_keywords(storage or {})
 
 
 def storage_of_keywords(storage: Mapping[str, object]) -> StorageOptions:

@@ -28,7 +28,7 @@ from klog.connector.spark_checkpoint.offset_log_entry import V2
 from klog.connector.store.parallel_reads import read_in_order
 from klog.connector.store.store_for_url import store_for, writable_store_for
 from klog.connector.store.writable_store import PutResult, WritableStore
-from klog.errors import KlogError, OptionError
+from klog.errors import KlogError, OptionError, StoreError
 
 _log = logging.getLogger(__name__)
 
@@ -161,7 +161,7 @@ def _write(files: CheckpointFiles, plan: CopyPlan, store: WritableStore, target:
 
     try:
         if result is PutResult.UNKNOWN:
-            raise KlogError(f"{claim}: the answer of the store was lost. Copy again")
+            raise StoreError(f"{claim}: the answer of the store was lost. Copy again")
         try:
             for _ in read_in_order(copy_file, plan.unchanged, files.store.max_parallel_reads):
                 pass

@@ -14,7 +14,7 @@ from threading import Barrier
 from klog.connector.store.readable_store import MAX_SMALL_FILE_BYTES
 from klog.connector.store.temporary_names import NewTemporaryId, random_id
 from klog.connector.store.writable_store import PutResult, WritableStore
-from klog.errors import KlogError
+from klog.errors import KlogError, StoreError
 
 RACERS = 8
 RACES = 3
@@ -59,7 +59,7 @@ def _race(store: WritableStore, path: str) -> list[PutResult]:
 def _check_race(store: WritableStore, path: str, results: list[PutResult]) -> None:
     winners = [racer for racer, result in enumerate(results) if result is PutResult.CREATED]
     if not winners and PutResult.UNKNOWN in results:
-        raise KlogError(
+        raise StoreError(
             f"{path}: the store did not answer when writers raced for a name. Try again later"
         )
     if not winners:

@@ -92,7 +92,7 @@ __all__ = [
 
 __version__ = VERSION
 
-_PACKAGES = frozenset(["errors", "jobs", "logformat", "values"])
+_WHOLE_MODULES = frozenset(["errors", "jobs", "logformat", "values"])
 _MODULES = {
     "Amount": "connector.commit_log.commit",
     "AppendResult": "connector.embedded_append",
@@ -107,17 +107,19 @@ _MODULES = {
 """Where a name comes from, if it is not `klog.errors`."""
 
 
-def __getattr__(name: str) -> object:
-    """Return a public name, and import what it needs."""
-    from importlib import import_module
+if not TYPE_CHECKING:  # A type checker would take every name for one of these.
 
-    if name not in __all__:
-        raise AttributeError(f"module 'klog' has no attribute {name!r}")
-    if name in _PACKAGES:
-        return import_module(f"klog.{name}")
-    value = getattr(import_module(f"klog.{_MODULES.get(name, 'errors')}"), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> object:
+        """Return a public name, and import what it needs."""
+        from importlib import import_module
+
+        if name not in __all__:
+            raise AttributeError(f"module 'klog' has no attribute {name!r}")
+        if name in _WHOLE_MODULES:
+            return import_module(f"klog.{name}")
+        value = getattr(import_module(f"klog.{_MODULES.get(name, 'errors')}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

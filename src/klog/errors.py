@@ -87,9 +87,7 @@ class KlogError(Exception):
 
 
 def with_context(exc: Exception, text: str) -> KlogError:
-    """Return a `KlogError` with another message, of the same class if callers act on it.
-
-    A class that has more than a message becomes `KlogError`; the text has its other values.
+    """Return an error with another message, of the same class if that has no more than a message.
 
     Args:
         exc: The error to translate.
@@ -98,17 +96,19 @@ def with_context(exc: Exception, text: str) -> KlogError:
     Returns:
         The error, to be raised from `exc`.
     """
-    kinds = (
-        CommitConflictError,
-        CommitStateUnknownError,
-        DataLossError,
-        LostCommitError,
-        OptionError,
-        ProducerFencedError,
-        SchemaError,
-        StoreError,
-    )
-    return type(exc)(text) if isinstance(exc, kinds) else KlogError(text)
+    return error_of_class(type(exc), text)
+
+
+def error_of_class(error_class: type[BaseException], text: str) -> KlogError:
+    """Return an error of a class of klog's; a `KlogError` if that needs more than a message.
+
+    Args:
+        error_class: The class of an error.
+        text: The message.
+    """
+    if issubclass(error_class, KlogError) and error_class.__init__ is KlogError.__init__:
+        return error_class(text)
+    return KlogError(text)
 
 
 def nearest_name(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:

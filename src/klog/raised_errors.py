@@ -1,8 +1,8 @@
-"""The class of klog's error that an exception is, or that an error of Spark's has in its text.
+"""The error of klog that an exception is, or that an error of Spark's has in its text.
 
-The rule: Spark runs Python in workers and raises their errors as its own, with the traceback as
-text, and klog's JVM engine writes its errors in the same form. The last class that the text names
-is the one that reached Spark.
+The rule: Spark runs Python in workers and raises their errors as its own, with their text, and
+klog's JVM engine writes its errors in the same form: `klog.errors.`, the class, the message. The
+text of an exception that was raised from others has those first, and only the last one counts.
 """
 
 from __future__ import annotations
@@ -12,25 +12,38 @@ import re
 from klog import errors
 from klog.errors import KlogError
 
-_RAISED = re.compile(r"\bklog\.errors\.(\w+):")
+_RAISED = re.compile(r"(?:^|: )klog\.errors\.(?P<name>\w+): (?P<message>.*)", re.MULTILINE)
+_NEXT = re.compile(
+    r"^(?:The above exception was the direct cause of the following exception"
+    r"|During handling of the above exception, another exception occurred):$",
+    re.MULTILINE,
+)
+"""What Python writes between an exception and the one that was raised from it."""
 
 
 def error_class_of(error: BaseException) -> type[KlogError] | None:
-    """Return the class of the klog error that an exception is, or contains in its text.
-
-    Spark raises the errors of its workers and streams as exceptions of its own, whose text contains
-    the name of klog's class.
+    """Return the class of klog's error, with its `condition` and `is_retryable`.
 
     Args:
-        error: An exception that klog or Spark raised, or `query.exception()` of a stream.
+        error: What a call of klog or of Spark has raised, or `query.exception()` of a stream.
 
     Returns:
-        The class, with its `condition` and `is_retryable`. None if the error is not from klog.
+        The class; None if the error is not from klog.
     """
     if isinstance(error, KlogError):
         return type(error)
-    for name in reversed(_RAISED.findall(str(error))):
-        error_class = getattr(errors, name, None)
-        if isinstance(error_class, type) and issubclass(error_class, KlogError):
-            return error_class
-    return None
+    raised = raised_error(str(error))
+    return None if raised is None else raised[0]
+
+
+def raised_error(text: str) -> tuple[type[KlogError], str] | None:
+    """Return the class and the first line of the message of the error that a text is about.
+
+    Args:
+        text: What Spark says, with or without a traceback of Python.
+    """
+    match = _RAISED.search(_NEXT.split(text)[-1])
+    error_class = getattr(errors, match["name"], None) if match else None
+    if match is None or not isinstance(error_class, type) or not issubclass(error_class, KlogError):
+        return None
+    return error_class, match["message"]

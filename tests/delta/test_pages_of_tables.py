@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.pages.page_run import PageRun
 from tests.pages.page_scene import scene_of
-from tests.support.page_blocks import blocks_of
+from tests.support.page_blocks import blocks_of, prints
 from tests.support.project import PROJECT
 
 PAGES = ("tables.md", "from-delta.md")
@@ -22,4 +22,4 @@ def test_the_blocks_run(name: str, tmp_path: Path, delta_spark: SparkSession) ->
     for block in blocks_of((PROJECT / "docs" / name).read_text()):
         printed = page.run(block)
         if block.prints is not None:
-            assert block.prints.strip() in printed, block.code
+            assert prints(printed, block.prints), (block.code, printed)

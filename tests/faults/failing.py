@@ -15,7 +15,7 @@ from typing import Any
 
 from klog.connector.store.readable_store import DirectoryEntry, File
 from klog.connector.store.writable_store import PutResult, WritableStore
-from klog.errors import KlogError
+from klog.errors import StoreError
 
 
 class Fault(Enum):
@@ -122,5 +122,5 @@ class FailingStore:
         return (self.fault if number == self.at or is_down else None), number == self.at
 
 
-def no_answer() -> KlogError:
-    return KlogError("the store does not answer. Check the network, then try again")
+def no_answer() -> StoreError:
+    return StoreError("the store does not answer. Check the network, then try again")

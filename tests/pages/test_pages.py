@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.pages.page_run import RUNNABLE, PageRun
 from tests.pages.page_scene import scene_of
-from tests.support.page_blocks import blocks_of
+from tests.support.page_blocks import blocks_of, prints
 from tests.support.project import PROJECT
 
 DOCS = PROJECT / "docs"
@@ -44,4 +44,4 @@ def test_the_blocks_run(name: str, tmp_path: Path, spark: SparkSession) -> None:
     for block in BLOCKS[name]:
         printed = page.run(block)
         if block.prints is not None:
-            assert block.prints.strip() in printed, block.code
+            assert prints(printed, block.prints), (block.code, printed)

@@ -43,6 +43,14 @@ def blocks_of(page: str) -> list[Block]:
     ]
 
 
+def prints(printed: str, expected: str) -> bool:
+    """Return whether an output has the lines that a page shows, one after another."""
+    lines, shown = (
+        [line.rstrip() for line in text.strip("\n").splitlines()] for text in (printed, expected)
+    )
+    return any(lines[start : start + len(shown)] == shown for start in range(len(lines)))
+
+
 def link_project(folder: Path) -> None:
     """Link every file of the repository but `build` into a folder."""
     for path in PROJECT.iterdir():
@@ -83,4 +91,4 @@ def run_blocks(folder: Path, blocks: Sequence[Block], **environment: str) -> Non
     assert len(printed) == len(blocks)
     for block, output in zip(blocks, printed, strict=True):
         if block.prints is not None:
-            assert block.prints.strip() in output, block.code
+            assert prints(output, block.prints), (block.code, output)

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from klog.errors import DataLossError, KlogError, OptionError
+from klog.errors import KlogError, OptionError, error_of_class
+from klog.raised_errors import raised_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,8 +21,6 @@ WORKING_PAIRS = {"4.2": "4.4.0"}
 """By version of Spark: the version of delta-spark."""
 EXTENSION = ("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
 CATALOG = ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-_OWN_ERROR = re.compile(r"klog\.errors\.(?P<kind>\w+): (?P<message>.*)")
-"""An error of klog's in a task of Python, as Spark quotes it."""
 _RAISED = re.compile(
     r"\[USER_RAISED_EXCEPTION\] (?P<message>.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE
 )
@@ -142,16 +141,16 @@ def _translated(subject: str, exception: Any, text: str) -> KlogError:
         causes.append(exception.toString())
         exception = exception.getCause()
     for cause in causes:
-        own = _OWN_ERROR.search(cause)
+        own = raised_error(cause)
         if own is not None:
-            kind = DataLossError if own["kind"] == DataLossError.__name__ else KlogError
-            return kind(f"{subject}: {own['message']}")
+            error_class, message = own
+            return error_of_class(error_class, f"{subject}: {message}")
         raised = _RAISED.search(cause)
         if raised is not None:
             return KlogError(f"{subject}: {raised['message']}")
     text = text.split(_TRACE)[0].split(_JVM)[0]
-    message = _MESSAGE.match(text)
-    return KlogError(f"{subject}: {message[0] if message else text}")
+    spark_message = _MESSAGE.match(text)
+    return KlogError(f"{subject}: {spark_message[0] if spark_message else text}")
 
 
 def _is_linkage_error(exception: Any) -> bool:

@@ -15,14 +15,14 @@ from klog.connector.store.hdfs_store import HdfsStore
 from klog.connector.store.store_for_url import store_for, writable_store_for
 from klog.connector.store.temporary_names import TEMPORARY_NAME
 from klog.connector.store.writable_store import PutResult
-from klog.errors import KlogError, OptionError
+from klog.errors import OptionError, StoreError
 from tests.support import store_servers
 
 AS_ANOTHER = """
 import sys
 from klog.connector.store.store_for_url import writable_store_for
 from klog.connector.options.storage_options import parse_storage_options
-from klog.errors import KlogError
+from klog.errors import KlogError, StoreError
 
 store, path = writable_store_for(sys.argv[1], parse_storage_options({"storage.user": "another"}))
 for call, *arguments in (
@@ -58,7 +58,7 @@ def test_forbidden_is_not_missing(hdfs: store_servers.Hdfs) -> None:
     for line, call in zip(
         refused, ("read", "open", "entries", "delete", "put", "put_if_absent"), strict=True
     ):
-        assert line.startswith(f"{call} KlogError {url}")
+        assert line.startswith(f"{call} StoreError {url}")
         assert "AccessControlException: Permission denied: user=another" in line
         assert f"Check who this process is ({USER_VARIABLE} or Kerberos)" in line
         assert "org.apache" not in line
@@ -69,11 +69,11 @@ def test_forbidden_is_not_missing(hdfs: store_servers.Hdfs) -> None:
 def test_failed_rename_leaves_no_file(hdfs: store_servers.Hdfs) -> None:
     store, path = writable_store_for(f"{hdfs.url}/renamed")
     store.put(f"{path}/dir/x", [b"1"])
-    with pytest.raises(KlogError, match=r"renamed/dir: not written: .* must both be directories"):
+    with pytest.raises(StoreError, match=r"renamed/dir: not written: .* must both be directories"):
         store.put_if_absent(f"{path}/dir", b"1")
-    with pytest.raises(KlogError, match="renamed/dir: not written: "):
+    with pytest.raises(StoreError, match="renamed/dir: not written: "):
         store.put(f"{path}/dir", [b"1"])
-    with pytest.raises(KlogError, match=r"dir/x/y: not written: ParentNotDirectoryException"):
+    with pytest.raises(StoreError, match=r"dir/x/y: not written: ParentNotDirectoryException"):
         store.put_if_absent(f"{path}/dir/x/y", b"1")
     assert [entry.name for entry in store.entries(path)] == ["dir"]
 
@@ -81,7 +81,7 @@ def test_failed_rename_leaves_no_file(hdfs: store_servers.Hdfs) -> None:
 @pytest.mark.stores
 def test_name_with_a_colon_is_refused(hdfs: store_servers.Hdfs) -> None:
     store, path = writable_store_for(f"{hdfs.url}/refused")
-    with pytest.raises(KlogError, match=r"a:b: not written: InvalidPathException: Invalid path"):
+    with pytest.raises(StoreError, match=r"a:b: not written: InvalidPathException: Invalid path"):
         store.put_if_absent(f"{path}/a:b", b"1")
 
 

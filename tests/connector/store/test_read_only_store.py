@@ -27,7 +27,7 @@ from klog.connector.source import scan_planner
 from klog.connector.source.task_reader import make_reader
 from klog.connector.store.read_only_store import ReadOnlyStore
 from klog.connector.store.store_for_url import store_for
-from klog.errors import KlogError, OptionError
+from klog.errors import OptionError, StoreError
 from tests.connector.commit_log.memory_logs import TOPIC, Clock, append, attempt, created, staged
 from tests.corpus import scene
 
@@ -188,7 +188,7 @@ def test_answer_of_another_size_is_refused(tmp_path: Path) -> None:
     with web_server(tmp_path, TooMuch) as url:
         store, path = store_for(f"{url}/x")
         file = store.open(path)
-        with pytest.raises(KlogError, match=r"/x: the server sent 7 bytes instead of 5"):
+        with pytest.raises(StoreError, match=r"/x: the server sent 7 bytes instead of 5"):
             file.read(0, 5)
 
 

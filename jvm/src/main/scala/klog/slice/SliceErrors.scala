@@ -47,7 +47,7 @@ final class SliceChangedError(slice: Slice, reason: String, cause: Throwable = n
 /** The store does not let a file be read. */
 final class SliceUnreadableError(slice: Slice, cause: Throwable)
     extends SliceError(
-      "KlogError",
+      "StoreError",
       s"${slice.name}: ${slice.path} cannot be read: $cause. Check that the executors can read it, or set " +
         """.option("engine", "python")""",
       cause

@@ -45,7 +45,7 @@ final class TaskWork(
     case exc: StagingError => stores.errorOf(exc.pythonClass, exc.sentence, exc)
     case exc: IOException =>
       val reason = StagingError.reason(exc)
-      stores.errorOf("KlogError", s"a task cannot write: $reason. Check the root and its options", exc)
+      stores.errorOf("StoreError", s"a task cannot write: $reason. Check the root and its options", exc)
     case exc if stores.showsSecret(exc) => stores.errorOf("KlogError", s"a task cannot write: $exc", exc)
     case exc => exc
   }

@@ -59,7 +59,7 @@ final class StagedFile(store: WritableSegmentStore, path: String, counts: WriteC
     try work
     catch {
       case exc: IOException =>
-        val error = StagingError.failed(
+        val error = StagingError.ofStore(
           s"$path: not written: ${StagingError.reason(exc)}. Check the path, and that there is room and access",
           exc
         )

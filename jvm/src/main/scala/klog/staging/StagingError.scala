@@ -27,7 +27,11 @@ object StagingError {
     case other => other.getClass.getSimpleName
   }
 
-  /** A row, a store or a disk is why the write fails. */
+  /** A row or this machine's disk is why the write fails. */
   def failed(sentence: String, cause: Throwable = null): StagingError =
     new StagingError("KlogError", sentence, cause)
+
+  /** A store is why the write fails: it did not answer, or refused. */
+  def ofStore(sentence: String, cause: Throwable = null): StagingError =
+    new StagingError("StoreError", sentence, cause)
 }

@@ -54,7 +54,8 @@ class SecretsInErrorsSuite extends munit.FunSuite {
       test(s"$failure of a $what shows no secret, nor does its cause") {
         val error = errorOf(message, failure)
         assert(error.getMessage.contains(hidden), error.getMessage)
-        assert(error.getMessage.contains("klog.errors.KlogError: "), error.getMessage)
+        val pythonClass = if (failure == "IOException") "StoreError" else "KlogError"
+        assert(error.getMessage.contains(s"klog.errors.$pythonClass: "), error.getMessage)
         assert(!traceOf(error).contains("canary"), traceOf(error))
       }
 
