@@ -62,9 +62,9 @@ def run(
     storage: Mapping[str, object] | StorageOptions | None = None,
     dry_run: bool = False,
 ) -> AdoptReport:
-    """Make a klog root of a broker's log directory, with one topic of it, several, or all.
+    """Turn a broker's log directory into a klog root, with one of its topics, several, or all.
 
-    No byte of the broker's logs is copied or changed. Stop the broker first.
+    klog copies and changes no byte of the broker's logs. Stop the broker first.
 
     Args:
         spark: The session that runs the tasks; None for this process.
@@ -74,7 +74,8 @@ def run(
         open_transactions: `abort` or `commit`, the outcome of transactions without a marker; None
             refuses a log that has one.
         storage: The `storage.*` options of the store, by their names without `storage.`.
-        dry_run: Whether to only find where logs end. Nothing else is read, and nothing is written.
+        dry_run: Whether to only find the ends of the logs. Nothing else is read, and nothing is
+            written.
 
     Returns:
         A report with one entry for each partition: offsets, segments, records, and bytes of a torn

@@ -52,7 +52,7 @@ def run(
     """Keep the last record of each key in one topic, several, or all compacted topics.
 
     Compacted topics are those whose `cleanup.policy` has `compact`. If a segment of a partition is
-    damaged, or the store fails, the report says so and the other partitions are compacted.
+    damaged, or the store fails, the report says so and klog compacts the other partitions.
 
     Args:
         spark: The session that runs the tasks; None for this process.
@@ -67,8 +67,8 @@ def run(
         clock_ms: A function that returns the time, in ms since the epoch.
 
     Returns:
-        A report with one entry for each partition: offsets, segments, records and bytes, and why a
-        partition was left or failed.
+        A report with one entry for each partition: offsets, segments, records and bytes, and the
+        reason if klog skipped it or failed.
 
     Raises:
         OptionError: An argument is out of range, the root has no commit logs, or a named topic does

@@ -52,14 +52,14 @@ def run(
     """Write one topic of a klog root, several, or all as a log directory that a broker mounts.
 
     Args:
-        spark: The session that runs the tasks if its master is local, because the directory is on
-            this machine. If the master is not local, or with None, this process runs them.
+        spark: The session that runs the tasks, if its master is local: the directory is on this
+            machine. With another master, or with None, this process does the work.
         root: The path or URL of the klog root.
         topic: The name of a topic, several names, or None for all topics.
         to: The path of a local directory, which becomes a broker's log directory or is one.
-        open_transactions: None refuses a log that ends within a transaction. With `end` the
-            transaction gets its marker after the log: an abort if the topic's readers skip its
-            records, else a commit.
+        open_transactions: None refuses a log that ends within a transaction. With `end`, klog adds
+            a marker after the end of the log: an abort if the topic's readers skip the records of
+            the transaction, otherwise a commit.
         dry_run: Whether to plan only. This reads topic states and no segment.
         storage: The `storage.*` options of the root's store, by their names without `storage.`.
         clock_ms: A function that returns the time, in ms since the epoch.

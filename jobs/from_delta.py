@@ -69,8 +69,8 @@ def run(
 
     Args:
         spark: A session with Delta, with versions of both that work together (docs/tables.md).
-        root: The path or URL of the klog root. If it is missing, it is created.
-        topic: The name of the topic. If it is missing, it is created.
+        root: The path or URL of the klog root. If it does not exist, klog creates it.
+        topic: The name of the topic. If it does not exist, klog creates it.
         table: The table: a path, a URL, or a name in a catalog.
         key: The columns that identify a row; empty for a table that only grows.
         key_format: `string`, the text of one column, or `json`, an object; None for `string` with
@@ -84,7 +84,8 @@ def run(
         registry: The schema registry, or its URL; None to write values without its prefix.
         starting_version: Where the copy starts if the topic has nothing of the table: `snapshot`,
             `earliest`, `latest` or a version.
-        restart_at: Where the copy starts again, whatever the topic has; None to go on.
+        restart_at: Where the copy starts again, even if the topic has versions of the table; None
+            to go on.
         options: Options of a write, such as `numPartitions`, `compression.type` and `storage.*`.
         continuous: Whether to go on until the process is interrupted.
         interval_seconds: The pause after a round that had nothing to copy, in seconds.

@@ -62,18 +62,19 @@ def run(
         source: A directory or a URL; files in its folders count too.
         format: `json` for JSON lines, `csv` or `parquet`.
         key: The field that becomes the key of a record; None for no key.
-        value: The field that becomes its value. None for the whole line of JSON, or for an object
-            of JSON with all columns of a row.
-        timestamp: The field that becomes its timestamp: a time, ISO 8601, or ms since 1970. None
-            for the time of the import.
-        records: Whether the lines are records as `klog consume --json` prints them, or the columns
-            those of `to-files`, which a Parquet file shows by itself.
+        value: The field that becomes the value. With None, the value is the whole line of JSON, or
+            a JSON object of all columns of a row.
+        timestamp: The field that becomes the timestamp: a time, ISO 8601, or ms since 1970. With
+            None, the timestamp is the time of the import.
+        records: Whether a line is a complete record, as `klog consume --json` prints it. Parquet
+            files of `to-files` do not need this argument.
         options: Options of a write, such as `compression.type`, `storage.*`, and
             `transactionalId`, the name of the import; by default it follows from the source.
         dry_run: Whether to only list the files, and write nothing.
 
     Returns:
-        A report with the imported files and their numbers of records, and the files that were left.
+        A report with the imported files, their numbers of records, and the files that the run left
+        out.
 
     Raises:
         OptionError: An option is wrong, or the topic or the directory does not exist.

@@ -44,8 +44,8 @@ def run(
 ) -> AdoptReport:
     """Copy one topic of a broker's log directories, several, or all into a klog root.
 
-    If a segment of a partition cannot be read or copied, or the root has another topic of the name,
-    the report says so and the other partitions are imported.
+    If klog cannot read or copy a segment, or if the root has another topic of the same name, the
+    report says so and klog imports the other partitions.
 
     Args:
         spark: The session that runs the tasks; None for this process.
@@ -56,11 +56,12 @@ def run(
         open_transactions: `abort` or `commit`, the outcome of transactions without a marker; None
             refuses a log that has one.
         storage: The `storage.*` options of the stores, by their names without `storage.`.
-        dry_run: Whether to only find where logs end. Nothing else is read, and nothing is written.
+        dry_run: Whether to only find the ends of the logs. Nothing else is read, and nothing is
+            written.
 
     Returns:
-        A report with one entry for each partition: offsets, segments, records and bytes, and why a
-        partition was left or failed.
+        A report with one entry for each partition: offsets, segments, records and bytes, and the
+        reason if klog skipped it or failed.
 
     Raises:
         OptionError: A topic does not exist, or a source is a klog root.

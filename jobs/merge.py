@@ -39,8 +39,8 @@ def run(
 ) -> MergeReport:
     """Join small segments of one topic, several, or all into large ones.
 
-    If a segment of a partition is damaged, or the store fails, the report says so and the other
-    partitions are merged.
+    If a segment of a partition is damaged, or the store fails, the report says so and klog merges
+    the other partitions.
 
     Args:
         spark: The session that runs the tasks; None for this process.
@@ -50,8 +50,8 @@ def run(
         dry_run: Whether to plan only. This reads topic states and no segment.
 
     Returns:
-        A report with one entry for each partition: segments before and after, the bytes that were
-        copied, and why a partition was left or failed.
+        A report with one entry for each partition: segments before and after, the bytes that klog
+        copied, and the reason if klog skipped the partition or failed.
 
     Raises:
         OptionError: The root has no commit logs, or a named topic does not exist.

@@ -55,12 +55,14 @@ def run(
     If a topic cannot be repaired, the report says so and the other topics are repaired.
 
     Args:
-        spark: Not used, because this process does all the work; may be None.
+        spark: Not used, because this process does all the work. It may be None.
         root: The path or URL of the klog root.
         topic: The name of a topic, several names, or None for all topics.
         use: The segments to add, as paths below the root, in the order of the log.
-        declare_holes: Whether to add no other segment; the remaining missing offsets become holes.
-        discard_lost: Whether to go on for good without the last commits, if they are lost too.
+        declare_holes: Whether to add only the segments of `use`. The other missing offsets become
+            holes.
+        discard_lost: Whether to continue without the last commits if they are lost too. You cannot
+            get them back later.
         topic_id: The id of a topic whose first commit is lost, or `new` for a new id.
         partitions: The number of partitions that a lost commit set; 0 if none did.
         config: The configs of a topic whose first commit is lost.
@@ -74,8 +76,8 @@ def run(
         topic cannot be repaired.
 
     Raises:
-        OptionError: The root has no commit logs, an argument is wrong, or an argument is about one
-            topic and several are repaired.
+        OptionError: The root has no commit logs, an argument is wrong, or several topics are
+            repaired with an argument that is about one topic.
     """
     started = time.monotonic()
     root, storage = fspath(root), storage_of(storage)

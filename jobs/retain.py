@@ -51,10 +51,10 @@ def run(
 
     Topics with a retention are those whose `cleanup.policy` has `delete`. `retention.ms` and
     `retention.bytes` of a topic decide which segments expire. If the commit of a topic fails, the
-    report says so and the other topics are done.
+    report says so and the job continues with the other topics.
 
     Args:
-        spark: Not used, because only topic states are read; may be None.
+        spark: Not used, because the job reads only topic states. It may be None.
         root: The path or URL of the klog root.
         topic: The name of a topic, several names, or None for all topics with a retention.
         storage: The `storage.*` options of the store, by their names without `storage.`.

@@ -72,18 +72,20 @@ def run(
         mode: `append`: a row for each record. `upsert`: a row for each key, with its last value.
         options: Options of a stream that reads the root, such as `startingOffsets`,
             `failOnDataLoss`, `maxOffsetsPerTrigger`, `engine` and `storage.*`.
-        decode: Arguments of `klog.values.decode`, such as `{"value": "avro", "registry": url}`:
-            the columns `key` and `value` are what it returns. Without it they are bytes. JSON needs
-            no schema: it has that of the table, and a new table that of a sample.
-        on_error: What happens to a record that cannot be decoded: it fails the job (`fail`), is
-            null with the reason in `key_error` or `value_error` (`null`), or goes to another table
-            (`dead-letters`).
-        dead_letter_table: That table, with the records as bytes and a column `reason`.
+        decode: Arguments of `klog.values.decode`, such as `{"value": "avro", "registry": url}`.
+            The table gets the decoded columns `key` and `value`; without this argument, bytes. JSON
+            needs no schema: klog takes the type of the table's column, or for a new table a type
+            that fits a sample of the records.
+        on_error: What happens to a record that cannot be decoded. `fail`: the job ends with an
+            error. `null`: the column is null, and `key_error` or `value_error` has the reason.
+            `dead-letters`: the record goes to another table.
+        dead_letter_table: The table for `dead-letters`. It has the records as bytes and a column
+            `reason`.
         merge_schema: Whether to add new columns, and new fields of values, to a table that exists.
         table_properties: Table properties for a table that does not exist yet.
         cluster_by: The columns of its liquid clustering.
-        zorder_by: The columns by which OPTIMIZE orders the rows of each table that got some, at the
-            end of the run.
+        zorder_by: The columns by which OPTIMIZE orders the rows, at the end of the run, of each
+            table that got rows.
         continuous: Whether to go on until the process is interrupted.
         interval_seconds: The pause between two rounds, in seconds.
         dry_run: Whether to plan only, and write nothing.

@@ -84,7 +84,7 @@ def run(
         continuous: Whether to go on until the process is interrupted.
         interval_seconds: The pause between two rounds, in seconds; a round closes all its files.
         remove_orphans: Whether to delete, at the end, files that the manifest does not list and
-            never will.
+            will never list.
         dry_run: Whether to plan only, and write and delete nothing.
 
     Returns:

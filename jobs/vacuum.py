@@ -42,16 +42,16 @@ def run(
 ) -> VacuumReport:
     """Delete files that no reader and no writer of one topic, several, or all needs any more.
 
-    It works on deleted topics too. If a topic cannot be vacuumed, the report says so and the other
-    topics are vacuumed.
+    It works on deleted topics too. If a topic has an error, the report says so and klog vacuums the
+    other topics.
 
     Args:
         spark: The session that runs the tasks; None for this process.
         root: The path or URL of the klog root.
         topic: The name of a topic, several names, or None for all topics.
-        grace_ms: The grace period in ms: how long readers and writers may take. With None, readers
-            have what the topic's config `klog.removed.file.retention.ms` says. Writers have a day,
-            or as long as readers if that is longer.
+        grace_ms: The grace period in ms: how long readers and writers may take. With None, the
+            topic's config `klog.removed.file.retention.ms` is the grace period of readers. That of
+            writers is a day, or the grace period of readers if it is longer.
         log_retention_ms: How long vacuum keeps commits, in ms; None for what the topic's config
             `klog.commit.retention.ms` says.
         storage: The `storage.*` options of the store, by their names without `storage.`.
@@ -66,7 +66,7 @@ def run(
     Raises:
         OptionError: The root has no commit logs, or a named topic never existed.
         KlogError: A named topic cannot be vacuumed, and nothing of it was deleted.
-        CommitStateUnknownError: It is not known whether the store took a commit.
+        CommitStateUnknownError: klog does not know whether the store has a commit.
     """
     started = time.monotonic()
     root, storage = fspath(root), storage_of(storage)
