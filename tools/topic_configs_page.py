@@ -1,8 +1,8 @@
 """Write docs/topic-configs.md from the table of topic configs: `make topic-configs`.
 
 The rule: names, values, defaults and refusals are those that the code checks by
-(`logformat/topic_config_defaults.py`). What a config means, and which parts of klog go by it, is
-said in this module and nowhere else. A test holds the page to this module.
+(`logformat/topic_config_defaults.py`). What a config means, and which parts of klog use it, is
+written only in this module. A test compares the page with this module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "topic-configs.md"
 
 
 class ConfigMeaning(NamedTuple):
-    """What a config means, and which parts of klog go by it; both in Markdown."""
+    """What a config means, and which parts of klog use it; both in Markdown."""
 
     meaning: str
     used_by: str
@@ -44,19 +44,19 @@ SECTIONS: Mapping[str, Mapping[str, ConfigMeaning]] = {
         "cleanup.policy": ConfigMeaning(
             "`delete`: retention removes old segments. `compact`: compaction keeps only the last "
             "record of each key, and a write rejects rows without a key. `compact,delete`: both. "
-            "An empty value: neither.",
+            "An empty value: no retention and no compaction.",
             f"{_COMPACT}, {_RETAIN}, {_DELETE_RECORDS}, {_MERGE}, {_WRITES}",
         ),
         "retention.ms": ConfigMeaning(
             "Retention removes the oldest segment of a partition if its last record is older than "
             "this. -1: no limit. A merge joins only segments that together span at most a tenth of "
-            "it. The config needs `delete` in `cleanup.policy`.",
+            "this time. The config has an effect only with `delete` in `cleanup.policy`.",
             f"{_RETAIN}, {_MERGE}",
         ),
         "retention.bytes": ConfigMeaning(
             "Retention removes the oldest segment of a partition if the other segments have at "
-            "least this many bytes. A negative value: no limit. The config needs `delete` in "
-            "`cleanup.policy`.",
+            "least this many bytes. A negative value: no limit. The config has an effect only with "
+            "`delete` in `cleanup.policy`.",
             _RETAIN,
         ),
     },
@@ -69,19 +69,19 @@ SECTIONS: Mapping[str, Mapping[str, ConfigMeaning]] = {
         ),
         "min.compaction.lag.ms": ConfigMeaning(
             "Compaction leaves out a segment with a record younger than this, and all segments "
-            "after it. It must not be above `max.compaction.lag.ms`.",
+            "after this segment. The value must not be above `max.compaction.lag.ms`.",
             _COMPACT,
         ),
         "max.compaction.lag.ms": ConfigMeaning(
-            "Compaction cleans a partition, whatever its dirty ratio is, if a record waits for "
-            "longer than this. If the value is below `segment.ms`, writes to a compacted topic use "
-            "it instead of `segment.ms`.",
+            "If a record waits for compaction longer than this, compaction cleans its partition, "
+            "whatever `min.cleanable.dirty.ratio` says. If the value is below `segment.ms`, writes "
+            "to a compacted topic use it instead of `segment.ms`.",
             f"{_COMPACT}, {_WRITES}",
         ),
         "delete.retention.ms": ConfigMeaning(
             "How long a tombstone (a record with a null value) stays after the first compaction "
-            "that reads it. The next compaction after this time removes it. The same is true for "
-            "the marker of a transaction without remaining records.",
+            "that reads it. The next compaction after this time removes the tombstone. If no "
+            "records of a transaction remain, compaction removes its marker by the same rule.",
             _COMPACT,
         ),
     },
@@ -89,7 +89,7 @@ SECTIONS: Mapping[str, Mapping[str, ConfigMeaning]] = {
         "compression.type": ConfigMeaning(
             "The codec of new batches. `producer` means klog's default, `zstd`. klog stores "
             "`none` as `uncompressed`. A write can set another codec by its option "
-            "`compression.type`. Batches that exist keep their codec, also in a compaction.",
+            "`compression.type`. Existing batches keep their codec, also in a compaction.",
             _WRITES,
         ),
         "compression.gzip.level": ConfigMeaning(
@@ -100,8 +100,8 @@ SECTIONS: Mapping[str, Mapping[str, ConfigMeaning]] = {
     },
     "Records that a write accepts": {
         "max.message.bytes": ConfigMeaning(
-            "The maximum size of a batch after compression, with its header. A record that needs "
-            "a larger batch cannot be written. `segment.bytes` and 128 MiB are maximums too. A "
+            "The maximum size of a batch after compression, with its header. A write rejects a row "
+            "if its record needs a larger batch. `segment.bytes` and 128 MiB are maximums too. A "
             "write can set another value by its option of the same name.",
             _WRITES,
         ),
@@ -129,9 +129,9 @@ SECTIONS: Mapping[str, Mapping[str, ConfigMeaning]] = {
             f"{_WRITES}, {_COMPACT}, {_MERGE}",
         ),
         "segment.ms": ConfigMeaning(
-            "A write begins a new segment if the last timestamp of a batch is more than this after "
-            "that of the first batch of the segment. A merge joins only segments that together "
-            "span at most this time.",
+            "A write begins a new segment if a batch would make the segment span more than this "
+            "time. The write compares the last timestamp of the batch with that of the first batch "
+            "of the segment. A merge joins only segments that together span at most this time.",
             f"{_WRITES}, {_MERGE}",
         ),
         "segment.index.bytes": ConfigMeaning(
@@ -148,9 +148,9 @@ SECTIONS: Mapping[str, Mapping[str, ConfigMeaning]] = {
     "Old versions and removed files": {
         COMMIT_RETENTION_MS: ConfigMeaning(
             "How long vacuum keeps commits, which are the history of the topic. "
-            "`klog vacuum --log-retention` replaces it for one run. [Earlier versions]"
-            "(topics.md#the-past) can be read only as long as their commits exist. A broker does "
-            "not know this config.",
+            "`klog vacuum --log-retention` replaces it for one run. You can read [earlier versions]"
+            "(topics.md#the-past) only as long as their commits exist. A broker does not know this "
+            "config.",
             _VACUUM,
         ),
         REMOVED_FILE_RETENTION_MS: ConfigMeaning(
@@ -168,7 +168,7 @@ _TOP = """\
 # Topic configs
 
 This page lists the configs of a klog topic: their values, their defaults, what they mean, and which
-parts of klog go by them. It also lists the configs of Kafka that klog refuses.
+parts of klog use them. It also lists the configs of Kafka that klog refuses.
 
 Set a config, show the configs that are set, and set one back to its default:
 
@@ -192,20 +192,20 @@ topic. In Python, use `create_topic` and `alter_config` of [klog.open](embedded.
 
 * Names, meanings, defaults and bounds are those of a broker of Kafka 4.2, except for the configs
   that begin with `klog.`, and for `segment.bytes`.
-* `segment.bytes` can be as small as 14, which was Kafka's minimum before 4.0. Kafka 4.2 has a
-  minimum of 1048576. A small value makes tests with small segments easy. If a broker is to use the
-  config, set 1048576 or more.
-* klog checks a config as a broker does: its name, its type, its bounds, and that
-  `min.compaction.lag.ms` is not above `max.compaction.lag.ms`. A config that has no effect without
-  brokers is an error: [Refused configs](#refused-configs).
+* The minimum of `segment.bytes` is 14, as in Kafka before 4.0, so that tests can use small
+  segments. The minimum of Kafka 4.2 is 1048576. If a broker must be able to use the config, set
+  1048576 or more.
+* klog checks a config as a broker does: its name, its type and its bounds. It also checks that
+  `min.compaction.lag.ms` is not above `max.compaction.lag.ms`. If a config has no effect without
+  brokers, klog refuses it ([Refused configs](#refused-configs)).
 * A config that you change has an effect on later writes and on later runs of jobs. klog does not
   rewrite existing segments because of it. Jobs run only when you start them, so `retention.ms`
   removes nothing until `klog retain` runs.
-* A write always rejects a row whose timestamp is before 1970 or does not fit in 64 bits of
-  milliseconds, whatever the configs say.
+* Whatever the configs say, a write rejects a row if its timestamp is before 1970, or if the
+  timestamp in milliseconds does not fit in 64 bits.
 * Times are in milliseconds, sizes in bytes.
-* A topic config has a value for each topic: you cannot set it for the whole root. A root has only
-  the setting `num.partitions`, the number of partitions of a new topic if nothing else says it.
+* You set a config for a topic, and not for the whole root. A root has only the setting
+  `num.partitions`: the number of partitions of a new topic if you give no number.
 """
 _REFUSED = """\
 ## Refused configs
