@@ -13,9 +13,24 @@ import json
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from klog.connector.options import option_table as table
 from klog.connector.options.option import Option, Use
 from klog.connector.options.option_map import is_known, option_rows
+from klog.connector.options.read_option_table import (
+    AS_OF_TIMESTAMP,
+    AS_OF_VERSION,
+    ASSIGN,
+    ENDING_OFFSETS,
+    ENDING_OFFSETS_BY_TIMESTAMP,
+    ENDING_TIMESTAMP,
+    READ_PATH,
+    READ_PATHS,
+    STARTING_OFFSETS,
+    STARTING_OFFSETS_BY_TIMESTAMP,
+    STARTING_TIMESTAMP,
+    SUBSCRIBE,
+    SUBSCRIBE_PATTERN,
+)
+from klog.connector.options.write_option_table import WRITE_PATH
 from klog.connector.source.read_schema import schema_difference
 from klog.connector.table_secrets import refuse_secrets
 from klog.errors import OptionError
@@ -37,14 +52,14 @@ _TABLE = 'spark.read.option("path", "/data/klog").option("subscribe", "orders").
 _INSERT = "INSERT INTO {} WITH (path = '/data/klog', topic = 'orders') SELECT ..."
 _WRITE_TO = 'df.writeTo("{}").option("path", "/data/klog").option("topic", "orders").append()'
 
-_PATHS = (table.READ_PATH, table.READ_PATHS)
-_STRATEGIES = (table.SUBSCRIBE, table.SUBSCRIBE_PATTERN, table.ASSIGN)
+_PATHS = (READ_PATH, READ_PATHS)
+_STRATEGIES = (SUBSCRIBE, SUBSCRIBE_PATTERN, ASSIGN)
 _ALTERNATIVES: tuple[tuple[Option[Any], ...], ...] = (
     _PATHS,
     _STRATEGIES,
-    (table.STARTING_OFFSETS, table.STARTING_TIMESTAMP, table.STARTING_OFFSETS_BY_TIMESTAMP),
-    (table.ENDING_OFFSETS, table.ENDING_TIMESTAMP, table.ENDING_OFFSETS_BY_TIMESTAMP),
-    (table.AS_OF_VERSION, table.AS_OF_TIMESTAMP),
+    (STARTING_OFFSETS, STARTING_TIMESTAMP, STARTING_OFFSETS_BY_TIMESTAMP),
+    (ENDING_OFFSETS, ENDING_TIMESTAMP, ENDING_OFFSETS_BY_TIMESTAMP),
+    (AS_OF_VERSION, AS_OF_TIMESTAMP),
 )
 """Options that say the same thing in different ways."""
 
@@ -84,9 +99,9 @@ def table_write_options(options: Mapping[str, str]) -> dict[str, str]:
         words = f"{_INSERT.format('t')}, or {_WRITE_TO.format('t')}"
         raise OptionError(f"{_LOST} Name them in the statement: {words}, {_JAR}")
     merged, name = _merged(options, Use.WRITE)
-    if name and table.WRITE_PATH.name not in merged:
+    if name and WRITE_PATH.name not in merged:
         words = ", or ".join((_INSERT.format(name), _WRITE_TO.format(name)))
-        raise _missing_option(table.WRITE_PATH, name, words)
+        raise _missing_option(WRITE_PATH, name, words)
     return merged
 
 
@@ -105,7 +120,7 @@ def of_jar(text: str, fields: Collection[str]) -> dict[str, Any] | None:
 
 
 def _missing_option(option: Option[Any], name: str, statements: str) -> OptionError:
-    is_path = option.name == table.READ_PATH.name
+    is_path = option.name == READ_PATH.name
     kept_as = "LOCATION '/data/klog'" if is_path else "OPTIONS (subscribe 'orders')"
     return OptionError(
         f"{option.name}: not in the options of the table {name}. Name it in the statement: "

@@ -18,8 +18,8 @@ from klog.connector.commit_log.commit_info import CommitInfo
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.topic_state import TopicState
-from klog.connector.options.option_table import TRANSACTION_VERSION, TRANSACTIONAL_ID
 from klog.connector.options.python_arguments import whole_argument
+from klog.connector.options.write_option_table import TRANSACTION_VERSION, TRANSACTIONAL_ID
 from klog.connector.sink.task_writer import InputRows, stage_task
 from klog.connector.sink.write_plan import plan_append
 from klog.errors import OptionError

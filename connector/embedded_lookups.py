@@ -13,7 +13,7 @@ from klog.connector.options.as_of import AsOf
 from klog.connector.options.consumer_strategy import Subscribe
 from klog.connector.options.offset_range_limit import PartitionLimit
 from klog.connector.options.option_defaults import READ_COMMITTED
-from klog.connector.options.option_table import ISOLATION_LEVEL
+from klog.connector.options.read_option_table import ISOLATION_LEVEL
 from klog.connector.options.read_options import ReadOptions
 from klog.connector.scan_bounds import Bound, resolve_bounds
 from klog.connector.snapshot import Root, Snapshot

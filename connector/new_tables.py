@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from klog.connector.catalog_tables import TABLE_OPTION, of_jar
-from klog.connector.options import option_table as table
 from klog.connector.options.option import Use
 from klog.connector.options.option_map import OptionMap, is_known, option_map, option_rows
 from klog.connector.options.read_columns import COLUMNS
+from klog.connector.options.read_option_table import READ_PATH
 from klog.connector.options.read_options import selected_columns
 from klog.connector.options.storage_options import parse_storage_options
 from klog.connector.options.unknown_options import unknown_option
+from klog.connector.options.write_option_table import TRANSACTION_VERSION
 from klog.connector.source.read_schema import schema_difference, schema_text
 from klog.connector.table_secrets import refuse_secrets
 from klog.errors import OptionError
@@ -54,10 +55,10 @@ def new_table_columns(options: Mapping[str, str]) -> tuple[str, ...]:
     kept = {
         name.removeprefix(_KEPT_PREFIX): text
         for name, text in by_lower.items()
-        if name.startswith(_KEPT_PREFIX) or name == table.READ_PATH.name
+        if name.startswith(_KEPT_PREFIX) or name == READ_PATH.name
     }
     refuse_secrets(kept)
-    if table.TRANSACTION_VERSION.name.lower() in kept:
+    if TRANSACTION_VERSION.name.lower() in kept:
         raise OptionError(
             "transactionVersion: numbers one write, so a table must not keep it. Create the table "
             'first, then df.writeTo("t").option("transactionVersion", "7").append()'

@@ -15,7 +15,8 @@ from klog.connector.options.as_of import AS_OF_TIMESTAMP
 from klog.connector.options.offset_range_values import OFFSET_RANGE_LIMIT, TIMESTAMP
 from klog.connector.options.option import Option, Use
 from klog.connector.options.option_map import REFUSED_KEYS
-from klog.connector.options.option_table import OPTION_TABLE, SEGMENT_OPTIONS, TOPIC_CONFIGS
+from klog.connector.options.option_table import OPTION_TABLE
+from klog.connector.options.write_option_table import SEGMENT_OPTIONS, TOPIC_CONFIGS
 from klog.logformat.topic_config_defaults import config_description
 from tools.generated_part import markdown_table
 

@@ -17,9 +17,10 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from klog.connector.options.option import Mode, Option, Use
-from klog.connector.options.option_table import OPTION_TABLE, PARTITIONERS
+from klog.connector.options.option_table import OPTION_TABLE
 from klog.connector.options.storage_options import STORAGE_PREFIX
 from klog.connector.options.unknown_options import unknown_option
+from klog.connector.options.write_option_table import PARTITIONERS
 from klog.errors import OptionError
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from klog.connector.options import option_table as table
+from klog.connector.options import read_option_table as table
 from klog.connector.options.as_of import AsOf, parse_as_of
 from klog.connector.options.consumer_strategy import ConsumerStrategy
 from klog.connector.options.offset_range_limit import (

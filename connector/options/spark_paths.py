@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from klog.connector.options.option_table import READ_PATH, READ_PATHS, WRITE_PATH
+from klog.connector.options.read_option_table import READ_PATH, READ_PATHS
+from klog.connector.options.write_option_table import WRITE_PATH
 from klog.connector.root_urls import absolute_root, expand_home
 from klog.errors import OptionError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from klog.connector.options import option_table as table
+from klog.connector.options import write_option_table as table
 from klog.connector.options.option import Use
 from klog.connector.options.option_defaults import BUFFER_BYTES
 from klog.connector.options.option_map import OptionMap, option_map

@@ -14,8 +14,8 @@ from typing import Any, TypedDict, cast
 from klog.connector.commit_log import segment_entries
 from klog.connector.commit_log.append_commit import StagedSegments, Writer
 from klog.connector.contract_format import check_contract_format
-from klog.connector.options.option_table import PARTITIONERS
 from klog.connector.options.storage_options import StorageOptions
+from klog.connector.options.write_option_table import PARTITIONERS
 from klog.connector.options.write_options import WriteOptions
 from klog.connector.sink.task_writer import TaskCommitMessage
 from klog.connector.sink.write_plan import TopicPlan, WritePlan

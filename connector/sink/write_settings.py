@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from klog.connector.commit_log.segment_writer import UNINDEXED_INTERVALS
-from klog.connector.options import option_table as table
+from klog.connector.options import write_option_table as table
 from klog.connector.options.write_options import segment_option_map
 from klog.connector.roll_limits import roll_limits
 from klog.connector.sink.compression import DEFAULT_CODEC, choose_compression

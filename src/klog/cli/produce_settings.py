@@ -10,7 +10,7 @@ from pathlib import Path
 
 from klog.cli.line_reader import LineFormat, parse_line_format
 from klog.cli.produce_options import LINGER_MS, READER
-from klog.connector.options.option_table import BATCH_SIZE, BUFFER_MEMORY, COMPRESSION_TYPE
+from klog.connector.options.write_option_table import BATCH_SIZE, BUFFER_MEMORY, COMPRESSION_TYPE
 from klog.connector.store.readable_store import MAX_SMALL_FILE_BYTES
 from klog.errors import CorruptRecordError, OptionError
 from klog.jobs.shared.argument_values import MILLISECONDS

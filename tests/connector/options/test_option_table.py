@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from klog.connector.options import option_table
+from klog.connector.options import read_option_table, write_option_table
 from klog.connector.options.option import Mode, Option, Use
 from klog.connector.options.option_map import option_map
 from klog.connector.options.option_table import OPTION_TABLE
@@ -27,7 +27,8 @@ def test_each_option_has_one_row() -> None:
 
 
 def test_each_option_of_the_module_is_in_the_table() -> None:
-    rows = [row for row in vars(option_table).values() if isinstance(row, Option)]
+    tables = (read_option_table, write_option_table)
+    rows = [row for table in tables for row in vars(table).values() if isinstance(row, Option)]
     assert rows
     assert all(any(row is other for other in OPTION_TABLE) for row in rows)
 
