@@ -44,8 +44,9 @@ def _section(verb: str, summary: str, parser: argparse.ArgumentParser) -> str:
         for action in parser._actions
         if not isinstance(action, argparse._HelpAction) and action.help is not argparse.SUPPRESS
     ]
-    section = f"### {verb}\n\n{summary[0].upper()}{summary[1:]}.\n\n"
-    section += markdown_table(("option", "meaning"), rows)
+    section = f"### {verb}\n\n{summary[0].upper()}{summary[1:]}.\n"
+    if rows:
+        section += "\n" + markdown_table(("option", "meaning"), rows)
     if parser.epilog:
         section += f"\n```text\n{parser.epilog.strip()}\n```\n"
     return section

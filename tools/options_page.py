@@ -122,7 +122,7 @@ _STORAGE = """\
 ## Stores
 
 Options of reads and writes. `klog.open` takes them as keywords without `storage.`, and a job in
-Python as `storage={"endpoint": ...}`. What you do not set comes from the environment
+Python as `storage={"endpoint": ...}`. Values that you do not set come from the environment
 ([stores](stores.md#options)). Errors and logs of klog do not show secrets.
 """
 _NO_EFFECT = """\
@@ -145,7 +145,7 @@ A write refuses these:
 _PLANNED = """\
 ## Not supported yet
 
-A read with one of these options is an error until a later version brings it.
+A read with one of these options is an error. A later version of klog will support them.
 """
 
 _MAKE = """\
@@ -227,7 +227,7 @@ def _storage_table() -> str:
 
 def _refused(use: Use) -> str:
     rows = ((f"`{key}`", f"{text}.") for key, text in REFUSED_KEYS[use].items())
-    return markdown_table(("option", "instead"), rows)
+    return markdown_table(("option", "why, and what to do"), rows)
 
 
 def _planned_table() -> str:

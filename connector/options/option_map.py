@@ -43,25 +43,26 @@ DELTA_KEYS = {"versionasof": "asOfVersion", "timestampasof": "asOfTimestamp"}
 """What Delta's reader calls options of klog."""
 REFUSED_KEYS = {
     Use.READ: {
-        "kafka.auto.offset.reset": "klog starts where the options of the read say. Use "
-        "startingOffsets; leave it out",
-        "kafka.key.deserializer": "klog returns keys unchanged. Decode them by columns; leave it "
-        "out",
-        "kafka.value.deserializer": "klog returns values unchanged. Decode them by columns; leave "
-        "it out",
+        "kafka.auto.offset.reset": "klog starts at the offset that its own options set. "
+        "Remove this option, and use startingOffsets",
+        "kafka.key.deserializer": "klog returns keys unchanged. Remove this option, and decode "
+        "the column key",
+        "kafka.value.deserializer": "klog returns values unchanged. Remove this option, and "
+        "decode the column value",
         "kafka.enable.auto.commit": "klog commits no offsets to a broker: a stream has a "
-        "checkpoint. Leave it out",
-        "kafka.interceptor.classes": "klog does not run interceptors. Change the rows by columns; "
-        "leave it out",
+        "checkpoint. Remove this option",
+        "kafka.interceptor.classes": "klog does not run interceptors. Remove this option, and "
+        "change the rows by columns",
     },
     Use.WRITE: {
         "kafka.partitioner.class": "klog does not run Java partitioners. Use the option "
         f"partitioner ({', '.join(PARTITIONERS)}) or a column partition",
-        "kafka.key.serializer": "klog writes keys unchanged. Serialize them first; leave it out",
-        "kafka.value.serializer": "klog writes values unchanged. Serialize them first; leave it "
-        "out",
-        "kafka.interceptor.classes": "klog does not run interceptors. Change the rows first; "
-        "leave it out",
+        "kafka.key.serializer": "klog writes keys unchanged. Remove this option, and serialize "
+        "the column key first",
+        "kafka.value.serializer": "klog writes values unchanged. Remove this option, and "
+        "serialize the column value first",
+        "kafka.interceptor.classes": "klog does not run interceptors. Remove this option, and "
+        "change the rows first",
         "kafka.transactional.id": "klog has its own option. Use transactionalId, and for a batch "
         "write transactionVersion",
     },

@@ -80,7 +80,7 @@ def report_unknown_start(option: str, *, fail_on_data_loss: bool) -> None:
     """
     raise_or_warn(
         f"the first micro-batch was not finished, its checkpoint does not say where it started, "
-        f"and {option} has another answer now",
+        f"and {option} means other offsets now",
         _REMEDY,
         f"what {option} says now",
         fail_on_data_loss=fail_on_data_loss,

@@ -43,9 +43,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--restart-at",
         metavar="V",
-        help="start the copy again from here, whatever the topic contains: snapshot (and "
-        "tombstones for keys that the table does not have), earliest, latest or the number of a "
-        "version; give the option in one run only",
+        help="start the copy again from here: snapshot (with tombstones for keys of the topic that "
+        "the table does not have), earliest, latest or the number of a version; give the option "
+        "in one run only",
     )
     add_store_options(
         parser,
@@ -84,8 +84,8 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="the schema of the values: an Avro schema in JSON, a FileDescriptorSet or a .proto "
-        "file; default: the latest schema of the registry; for avro without that, a schema "
-        "that klog derives from the columns",
+        "file; default: the latest schema of the registry; without a registry, avro "
+        "gets a schema from the columns",
     )
     parser.add_argument("--value-message", metavar="NAME", help="the Protobuf message of the value")
     add_registry_options(parser)

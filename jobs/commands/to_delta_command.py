@@ -66,7 +66,7 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
         choices=("fail", "null", "dead-letters"),
         default="fail",
         help="what to do with a record that cannot be decoded; fail: the job fails; null: write "
-        "null, and the reason in the column key_error or value_error; dead-letters: write it to "
+        "null, and the reason in key_error or value_error; dead-letters: write it to "
         "--dead-letter-table; default: %(default)s",
     )
     parser.add_argument(

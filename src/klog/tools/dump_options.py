@@ -79,7 +79,7 @@ def add_verb(verbs: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--verify-index-only",
         action="store_true",
-        help="check indexes, and print none of their entries",
+        help="check indexes, and do not print their entries",
     )
     parser.add_argument(
         "--index-sanity-check",

@@ -104,7 +104,9 @@ def test_options_of_a_client_are_one_warning() -> None:
 @pytest.mark.parametrize("is_streaming", [False, True])
 def test_options_of_a_client_that_spark_refuses(key: str, is_streaming: bool) -> None:
     assert key in REFUSED_KEYS[Use.READ]
-    check_refused(T | {key.upper(): "x"}, f"{key}: klog ", "eave it out", is_streaming=is_streaming)
+    check_refused(
+        T | {key.upper(): "x"}, f"{key}: klog ", "Remove this option", is_streaming=is_streaming
+    )
 
 
 def test_options_with_an_effect_do_not_warn() -> None:
