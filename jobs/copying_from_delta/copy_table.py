@@ -27,6 +27,7 @@ from klog.jobs.copying_from_delta.encoded_rows import (
 from klog.jobs.copying_from_delta.from_delta_report import SNAPSHOT, CopiedVersion
 from klog.jobs.copying_from_delta.gone_keys import with_gone_keys
 from klog.jobs.copying_from_delta.schema_values import SCHEMA_FORMATS
+from klog.jobs.copying_from_delta.separate_plan import with_own_plan
 from klog.jobs.copying_from_delta.start_version import Start, TableBounds, plan_start
 from klog.jobs.copying_from_delta.table_log import INSERT, TableLog
 from klog.jobs.copying_from_delta.topic_position import (
@@ -261,7 +262,7 @@ class TableCopy:
             schema, topic = row_format.value_schema, self._options.topic
             records = schema.encode(records, row_format.value_format, topic)
         counts = Observation()
-        observed = records.observe(
+        observed = with_own_plan(self._spark, records).observe(
             counts,
             sf.count(sf.lit(1)).alias("records"),
             sf.count_if(sf.col("value").isNull()).alias("tombstones"),
