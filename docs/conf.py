@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from docutils.nodes import document
 from pygments.lexers.special import TextLexer
+from sphinx.addnodes import desc_addname
 from sphinx.application import Sphinx
 
 from klog import __version__
@@ -31,6 +33,7 @@ default_role = "code"
 """What docstrings put between single backticks is code."""
 
 _PAGE = re.compile(r"\bdocs/([\w-]+)\.md\b")
+_INNER = "klog.connector."
 _MODULE = re.compile(r"\b(?:\w+\.)+(?=[A-Z])")
 
 
@@ -57,9 +60,18 @@ def hide_constructor(_app: Sphinx, kind: str, name: str, *_: object) -> tuple[st
     return None
 
 
+def hide_modules_of_reports(_app: Sphinx, tree: document) -> None:
+    """Show reports of jobs without their modules, from which nobody imports them."""
+    for node in [*tree.findall(desc_addname)]:
+        name = node.astext()
+        if name.startswith(_INNER) or (name.startswith("klog.jobs.") and name.count(".") > 3):
+            node.parent.remove(node)
+
+
 def setup(app: Sphinx) -> None:
     """Show bytes in hexadecimal as text, and let docstrings link to pages."""
     app.add_lexer("hex", TextLexer)
+    app.connect("doctree-read", hide_modules_of_reports)
     app.connect("autodoc-process-signature", hide_constructor)
     app.connect("autodoc-process-docstring", link_pages)
     app.connect("autodoc-process-docstring", shorten_types)

@@ -78,8 +78,8 @@ def run(
             written.
 
     Returns:
-        A report with one entry for each partition: offsets, segments, records, and bytes of a torn
-        tail.
+        A report with one entry for each partition, with offsets, segments, records, and bytes of a
+        torn tail.
 
     Raises:
         OptionError: A topic does not exist, or the directory has none.

@@ -67,8 +67,8 @@ def run(
         clock_ms: A function that returns the time, in ms since the epoch.
 
     Returns:
-        A report with one entry for each partition: offsets, segments, records and bytes, and the
-        reason if klog skipped it or failed.
+        A report with one entry for each partition, with offsets, segments, records and bytes, and
+        the reason if klog skipped it or failed.
 
     Raises:
         OptionError: An argument is out of range, the root has no commit logs, or a named topic does

@@ -65,7 +65,7 @@ def run(
         clock_ms: A function that returns the time, in ms since the epoch.
 
     Returns:
-        A report with one entry for each partition: offsets, segments, records and bytes.
+        A report with one entry for each partition, with offsets, segments, records and bytes.
 
     Raises:
         OptionError: The root is not a klog root, a topic does not exist, the directory has one of

@@ -60,8 +60,8 @@ def run(
             written.
 
     Returns:
-        A report with one entry for each partition: offsets, segments, records and bytes, and the
-        reason if klog skipped it or failed.
+        A report with one entry for each partition, with offsets, segments, records and bytes, and
+        the reason if klog skipped it or failed.
 
     Raises:
         OptionError: A topic does not exist, or a source is a klog root.

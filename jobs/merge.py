@@ -50,8 +50,8 @@ def run(
         dry_run: Whether to plan only. This reads topic states and no segment.
 
     Returns:
-        A report with one entry for each partition: segments before and after, the bytes that klog
-        copied, and the reason if klog skipped the partition or failed.
+        A report with one entry for each partition, with segments before and after, the bytes that
+        klog copied, and the reason if klog skipped the partition or failed.
 
     Raises:
         OptionError: The root has no commit logs, or a named topic does not exist.

@@ -72,8 +72,8 @@ def run(
         dry_run: Whether to only list the files that would be written. This is the default.
 
     Returns:
-        A report with the plan of each topic: lost commits, the commits that replace them, and why a
-        topic cannot be repaired.
+        A report with the plan of each topic, with lost commits, the commits that replace them, and
+        why a topic cannot be repaired.
 
     Raises:
         OptionError: The root has no commit logs, an argument is wrong, or several topics are

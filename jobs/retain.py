@@ -62,8 +62,8 @@ def run(
         clock_ms: A function that returns the time, in ms since the epoch.
 
     Returns:
-        A report with one entry for each partition that loses segments: its new log start offset,
-        and the segments, records and bytes that it loses.
+        A report with one entry for each partition that loses segments, with its new log start
+        offset, and the segments, records and bytes that it loses.
 
     Raises:
         OptionError: The root has no commit logs, or a named topic does not exist or has no

@@ -60,7 +60,7 @@ def run(
             were lost.
 
     Returns:
-        A report with one entry for each topic: the files that are deleted, those that wait for
+        A report with one entry for each topic, with the files that are deleted, those that wait for
         their grace period, and the error of a topic.
 
     Raises:

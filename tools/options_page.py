@@ -121,9 +121,11 @@ _WRITE_GROUPS: Mapping[str, Sequence[str]] = {
 _STORAGE = """\
 ## Stores
 
-Options of reads and writes. `klog.open` takes them as keywords without `storage.`, and a job in
-Python as `storage={"endpoint": ...}`. Values that you do not set come from the environment
-([stores](stores.md#options)). Errors and logs of klog do not show secrets.
+Options of reads and writes. `klog.open` and `klog.register` take them as keywords without
+`storage.`. Most jobs in Python take them as `storage={"endpoint": ...}`. The jobs `to_delta`,
+`from_delta`, `to_files` and `import_files` take them as `options={"storage.endpoint": ...}`, and
+their commands as `--option storage.endpoint=...`. Values that you do not set come from the
+environment ([stores](stores.md#options)). Errors and logs of klog do not show secrets.
 """
 _NO_EFFECT = """\
 ## Options of Kafka's clients

@@ -202,7 +202,8 @@ topic. In Python, use `create_topic` and `alter_config` of [klog.open](embedded.
   rewrite existing segments because of it. Jobs run only when you start them, so `retention.ms`
   removes nothing until `klog retain` runs.
 * Whatever the configs say, a write rejects a row if its timestamp is before 1970, or if the
-  timestamp in milliseconds does not fit in 64 bits.
+  timestamp in milliseconds does not fit in 64 bits. One value before 1970 is allowed: -1 ms, which
+  means "no timestamp".
 * Times are in milliseconds, sizes in bytes.
 * You set a config for a topic, and not for the whole root. A root has only the setting
   `num.partitions`: the number of partitions of a new topic if you give no number.

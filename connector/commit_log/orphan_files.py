@@ -51,21 +51,24 @@ class WaitingFiles:
 class OrphanFiles:
     """Files of one topic that may be deleted, by their paths relative to the root.
 
-    A segment includes its indexes; `files` are all files to delete, with their bytes.
+    Attributes:
+        removed: Segments that a commit removed, longer ago than the grace.
+        uncommitted: Segments that were never committed, and can no longer be.
+        temporary_files: Temporary files of writers that were killed.
+        files: All files to delete, with their bytes. A segment includes its indexes.
+        traces: Files of versions above the last commit, with that version: commits were lost, and
+            these files stay.
+        linked: Files that stay because of a link, and the link; also links in the folder of the
+            topic's log.
+        waiting: Files of removed segments that stay for readers.
     """
 
     removed: tuple[str, ...]
-    """Segments that a commit removed, longer ago than the grace."""
     uncommitted: tuple[str, ...]
-    """Segments that were never committed, and can no longer be."""
     temporary_files: tuple[str, ...] = ()
-    """Temporary files of writers that were killed."""
     files: Mapping[str, int] = field(default_factory=dict)
     traces: Mapping[str, int] = field(default_factory=dict)
-    """Files of versions above the last commit: commits were lost, and these files stay."""
     linked: Mapping[str, str] = field(default_factory=dict)
-    """Files that stay because of a link, and the link; also links in the folder of the topic's
-    log."""
     waiting: WaitingFiles = WaitingFiles()
 
     def only(self, files: Mapping[str, int]) -> OrphanFiles:

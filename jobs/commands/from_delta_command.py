@@ -49,7 +49,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_store_options(
         parser,
-        "an option for writing to the topic, such as numPartitions=8 or compression.type=zstd",
+        "an option for writing to the topic, such as numPartitions=8 or compression.type=zstd, or "
+        "for its store, such as storage.region=eu-central-1",
     )
     add_round_options(parser)
     add_conf_option(parser)

@@ -53,7 +53,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_store_options(
         parser,
         "an option for writing to the topic, such as compression.type=gzip, or transactionalId, "
-        "the name of the import",
+        "the name of the import, or for the stores, such as storage.region=eu-central-1",
     )
 
 

@@ -51,7 +51,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_store_options(
         parser,
         "an option for reading the root, such as startingOffsets=latest, "
-        "failOnDataLoss=false or maxOffsetsPerTrigger=1000000",
+        "failOnDataLoss=false or maxOffsetsPerTrigger=1000000, or for its store, such as "
+        "storage.region=eu-central-1",
     )
     _add_values(parser)
     _add_table(parser)

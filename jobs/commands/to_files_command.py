@@ -48,7 +48,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_store_options(
         parser,
         "an option for reading the root, such as startingOffsets=latest, "
-        "failOnDataLoss=false or maxBytesPerTrigger=1000000000",
+        "failOnDataLoss=false or maxBytesPerTrigger=1000000000, or for the stores, such as "
+        "storage.region=eu-central-1",
     )
     add_round_options(parser, "such as 10m; each copy closes its files")
     parser.add_argument(
@@ -86,9 +87,10 @@ COMMAND = Command(
     "copy topics into Parquet files, by hour, exactly once",
     """\
 A manifest next to the files stores which offsets they contain, so the job needs no checkpoint. If a
-run is killed or repeated, no record is lost or written twice. The columns are key, value, headers,
-timestamp, partition and offset. `klog import-files` writes such files to a topic again. To write
-the log directory of a Kafka broker instead, use `klog export-log`. See docs/files.md.""",
+run is killed or repeated, no record is lost or written twice. The columns are topic, partition,
+offset, timestamp, timestampType, key, value and headers. `klog import-files` writes such files to a
+topic again. To write the log directory of a Kafka broker instead, use `klog export-log`. See
+docs/files.md.""",
     _add_options,
     _load,
     root_help="the klog root or a broker's log directory: a path or a URL",

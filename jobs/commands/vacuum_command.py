@@ -19,7 +19,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         type=duration_ms,
         metavar="TIME",
         help="the grace period: how long a read or a write may take, such as 90m or 7d; default: "
-        "24h, and for reads the topic's klog.removed.file.retention.ms",
+        "for removed segments the topic's klog.removed.file.retention.ms, which is 24h by default; "
+        "for files of writers the same, but at least 24h",
     )
     parser.add_argument(
         "--log-retention",

@@ -13,9 +13,20 @@ from klog.jobs.shared.report_fields import before_and_after
 class CompactedPartition:
     """What a compaction did to a partition; the fields are those of the JSON report.
 
-    Offsets are the log's, ends exclusive. `segments`, `records` and `size_bytes` are those below
-    `cleaned_to` before, the others after. `left` is why nothing was done, if nothing was; `failure`
-    is what failed.
+    Attributes:
+        topic: The topic.
+        partition: The partition.
+        dirty_ratio: The part of its bytes that was not compacted before, from 0 to 1.
+        cleaned_from: The offset at which the part that was not compacted began.
+        cleaned_to: The offset up to which the log is compacted now, exclusive.
+        segments: The segments below `cleaned_to` before.
+        records: Their records.
+        size_bytes: Their bytes.
+        segments_after: The segments below `cleaned_to` after the job.
+        records_after: Their records.
+        size_bytes_after: Their bytes.
+        left: Why nothing was done; empty if something was.
+        failure: What failed; None if nothing did.
     """
 
     topic: str

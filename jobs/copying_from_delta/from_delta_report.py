@@ -19,7 +19,11 @@ SNAPSHOT = "SNAPSHOT"
 class CopiedVersion:
     """A version whose changes were copied; the fields are those of the JSON report.
 
-    `records` counts all records, `tombstones` those of them without a value; None in a dry run.
+    Attributes:
+        version: The number of the version.
+        operation: Delta's operation, or `SNAPSHOT` if the version was copied as a snapshot.
+        records: How many records it became; None in a dry run.
+        tombstones: How many of them have no value; None in a dry run.
     """
 
     version: int

@@ -13,7 +13,13 @@ from klog.jobs.shared.partitions_report import PartitionsReport
 class CopiedPartition:
     """What was copied of a partition; the fields are those of the JSON report.
 
-    `start_offset` is where the table was before the job, `end_offset` where it is now, exclusive.
+    Attributes:
+        topic: The topic.
+        partition: The partition.
+        table: The table.
+        start_offset: The offset at which the table was before the job.
+        end_offset: The offset at which it is now, exclusive.
+        failure: What failed; None if nothing did.
     """
 
     topic: str
@@ -26,7 +32,14 @@ class CopiedPartition:
 
 @dataclass(frozen=True, slots=True)
 class CopiedRows:
-    """What batches did to tables, as Delta has counted it."""
+    """What batches did to tables, as Delta has counted it.
+
+    Attributes:
+        batches: How many batches there were.
+        inserted: How many rows they inserted.
+        updated: How many rows they updated.
+        deleted: How many rows they deleted.
+    """
 
     batches: int = 0
     inserted: int = 0
@@ -60,7 +73,11 @@ class CopiedRows:
 
 @dataclass(frozen=True, slots=True)
 class ToDeltaReport(PartitionsReport[CopiedPartition]):
-    """What a copy did, or would do."""
+    """What a copy did, or would do.
+
+    Attributes:
+        rows: What happened to the rows of all tables.
+    """
 
     rows: CopiedRows = CopiedRows()
 

@@ -14,8 +14,15 @@ from klog.jobs.shared.partitions_report import PartitionsReport
 class FilesPartition:
     """What was copied of a partition; the fields are those of the JSON report.
 
-    `start_offset` is where the files ended before the job, `end_offset` where they end now,
-    exclusive. The rest counts what this run has committed.
+    Attributes:
+        topic: The topic.
+        partition: The partition.
+        start_offset: The offset at which the files ended before the job.
+        end_offset: The offset at which they end now, exclusive.
+        records: How many records this run has committed.
+        files: How many files this run has committed.
+        size_bytes: Their bytes.
+        failure: What failed; None if nothing did.
     """
 
     topic: str
@@ -30,7 +37,12 @@ class FilesPartition:
 
 @dataclass(frozen=True, slots=True)
 class ToFilesReport(PartitionsReport[FilesPartition]):
-    """What a copy did, or would do; `removed` counts files that no entry lists."""
+    """What a copy did, or would do.
+
+    Attributes:
+        to: The directory of the files.
+        removed: How many orphans `remove_orphans` has deleted, or would delete.
+    """
 
     to: str = ""
     removed: int = 0

@@ -18,9 +18,17 @@ _TOTALS = ("segments", "records", "size_bytes", "shifted", "ended")
 class ExportedPartition:
     """The exported part of a partition; offsets of the log, ends exclusive.
 
-    `segments` and `records` are those of the topic's log, some records below the log start
-    included. `shifted` counts segments whose files have other offsets than the log, `ended` the
-    markers that end open transactions: the export's log end is so many offsets after the log's.
+    Attributes:
+        topic: The topic.
+        partition: The partition.
+        log_start: The log start offset.
+        log_end: The log end offset.
+        segments: How many segments were exported.
+        records: Their records, with some below the log start.
+        size_bytes: Their bytes.
+        shifted: How many segments have other offsets in their files than in the log.
+        ended: How many markers were added that end open transactions. The export's log end is so
+            many offsets after the log's.
     """
 
     topic: str
@@ -54,7 +62,14 @@ class ExportedPartition:
 
 @dataclass(frozen=True, slots=True)
 class ExportLogReport:
-    """What an export wrote, or would write."""
+    """What an export wrote, or would write.
+
+    Attributes:
+        to: The directory of the export.
+        dry_run: Whether nothing was written.
+        seconds: How long the job took.
+        partitions: What was exported of each partition.
+    """
 
     to: str
     dry_run: bool

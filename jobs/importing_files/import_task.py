@@ -59,7 +59,13 @@ class ImportTask:
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """A file that was imported, or would be."""
+    """A file that was imported, or would be.
+
+    Attributes:
+        path: Its path below the source.
+        size_bytes: Its size.
+        records: How many records it has; None in a dry run.
+    """
 
     path: str
     size_bytes: int

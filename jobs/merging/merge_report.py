@@ -13,8 +13,15 @@ from klog.jobs.shared.report_fields import before_and_after
 class MergedPartition:
     """What a merge did to a partition; the fields are those of the JSON report.
 
-    `size_bytes` is what was copied, `shifted` how many segments got their offsets rewritten. `left`
-    is why nothing was done, if nothing was; `failure` is what failed.
+    Attributes:
+        topic: The topic.
+        partition: The partition.
+        segments: How many segments it had before.
+        segments_after: How many it has after the job.
+        size_bytes: How many bytes were copied.
+        shifted: How many segments got their offsets rewritten.
+        left: Why nothing was done; empty if something was.
+        failure: What failed; None if nothing did.
     """
 
     topic: str

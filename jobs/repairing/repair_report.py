@@ -19,7 +19,12 @@ from klog.text_output import labelled
 class RepairReport:
     """What a repair put, or would put, by topic.
 
-    `format_file` is the path of the root's `format.json` if it was lost.
+    Attributes:
+        root: The root, as the caller gave it.
+        dry_run: Whether nothing was written.
+        topics: By topic what was put, or would be.
+        format_file: The path of the root's `format.json` if it was lost; else empty.
+        seconds: How long the job took.
     """
 
     root: str

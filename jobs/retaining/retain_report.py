@@ -13,7 +13,15 @@ from klog.jobs.shared.partitions_report import PartitionsReport
 class RetainedPartition:
     """What a partition loses, and its new log start; the fields are those of the JSON report.
 
-    With a `failure` it is what the partition would have lost.
+    Attributes:
+        topic: The topic.
+        partition: The partition.
+        log_start: The new log start offset.
+        segments: How many segments the partition loses.
+        records: Their records.
+        size_bytes: Their bytes.
+        failure: What failed; None if nothing did. With a failure, the other fields are what the
+            partition would have lost.
     """
 
     topic: str
@@ -27,7 +35,11 @@ class RetainedPartition:
 
 @dataclass(frozen=True, slots=True)
 class RetainReport(PartitionsReport[RetainedPartition]):
-    """What retention deleted, or would delete; a partition that loses nothing is not in it."""
+    """What retention deleted, or would delete; a partition that loses nothing is not in it.
+
+    Attributes:
+        topics: How many topics the job looked at.
+    """
 
     topics: int = 0
 

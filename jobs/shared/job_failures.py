@@ -35,7 +35,14 @@ def discarding_step(topic: str, last_version: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What failed, the file and the position in it if they are known, and the next step."""
+    """What failed, where, and what to do.
+
+    Attributes:
+        reason: What failed.
+        file: The path of the file; None if it is not known.
+        position: The position in the file, in bytes; None if it is not known.
+        next_step: What to do.
+    """
 
     reason: str
     file: str | None
@@ -81,7 +88,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FailedTopic:
-    """A topic that the job did not work on, because its commit log cannot be read."""
+    """A topic that the job did not work on, because its commit log cannot be read.
+
+    Attributes:
+        topic: The topic.
+        failure: Why it cannot be read.
+    """
 
     topic: str
     failure: Failure

@@ -22,7 +22,15 @@ Partition = TypeVar("Partition", bound=MayFail)
 
 @dataclass(frozen=True, slots=True)
 class PartitionsReport(ABC, Generic[Partition]):
-    """What a job did, or would do; `failed` are the topics that it could not read."""
+    """What a job did, or would do.
+
+    Attributes:
+        root: The root, as the caller gave it.
+        dry_run: Whether nothing was written.
+        partitions: What happened to each partition.
+        seconds: How long the job took.
+        failed: The topics that the job could not read.
+    """
 
     root: str
     dry_run: bool

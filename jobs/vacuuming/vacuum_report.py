@@ -16,7 +16,14 @@ from klog.text_output import labelled, time_text
 
 @dataclass(frozen=True, slots=True)
 class VacuumedTopic:
-    """The files of a topic that are deleted, and how many commits; `error` ended its vacuum."""
+    """The files and commits of a topic that are deleted.
+
+    Attributes:
+        topic: The topic.
+        orphan_files: The files.
+        commits: How many commits.
+        error: What ended the vacuum of the topic; empty if nothing did.
+    """
 
     topic: str
     orphan_files: OrphanFiles = field(default_factory=lambda: OrphanFiles((), ()))
@@ -91,7 +98,15 @@ class VacuumedTopic:
 
 @dataclass(frozen=True, slots=True)
 class VacuumReport:
-    """What a vacuum deleted, or would delete; `grace_ms` is the grace period of writers."""
+    """What a vacuum deleted, or would delete.
+
+    Attributes:
+        root: The root, as the caller gave it.
+        dry_run: Whether nothing was deleted.
+        grace_ms: The grace period of writers, in ms.
+        topics: What happened to each topic.
+        seconds: How long the job took.
+    """
 
     root: str
     dry_run: bool

@@ -49,9 +49,18 @@ NEXT_STEPS = {
 class Finding:
     """One thing that is wrong.
 
-    `kind` is a key of `NEXT_STEPS`, `position` is in the file, `offset` the log's, `other_step` how
-    to go on without what is lost. A field that does not apply is None: one of a topic's log has no
-    partition, one between two segments no position.
+    A field that does not apply is None. For example, a finding about a topic's log has no
+    partition, and one between two segments has no position.
+
+    Attributes:
+        topic: The topic.
+        partition: The partition.
+        file: The path of the file, below the root.
+        kind: The kind of the finding (docs/verify.md).
+        reason: What is wrong.
+        position: The position in the file, in bytes.
+        offset: The offset in the log.
+        other_step: How to go on without what is lost.
     """
 
     topic: str

@@ -16,8 +16,19 @@ from klog.text_output import labelled
 class VerifyReport:
     """What was verified, and what was found.
 
-    `versions` are those of the topics' commit logs. `moved_on` counts files that were missing and
-    that the topic no longer had by then.
+    Attributes:
+        root: The root, as the caller gave it.
+        fast: Whether only headers were read.
+        versions: By topic the version that was verified.
+        partitions: How many partitions were verified.
+        segments: How many segments.
+        batches: How many batches.
+        records: How many records.
+        size_bytes: How many bytes.
+        moved_on: How many files were missing because a commit had removed them meanwhile. They are
+            not findings.
+        findings: What is wrong.
+        seconds: How long the job took.
     """
 
     root: str

@@ -20,9 +20,19 @@ from klog.text_output import labelled
 class AdoptedPartition:
     """The report of a partition; the fields are those of the JSON report.
 
-    Offsets are the log's, ends exclusive. `records` are those that a reader of committed records
-    gets, `aborted` the transactions that it does not; both are None in a dry run and if nothing was
-    done. `left` is why nothing was done, if nothing was; `failure` is what failed.
+    Attributes:
+        topic: The topic.
+        partition: The partition.
+        log_start: The log start offset.
+        log_end: The log end offset.
+        segments: How many segments the partition has.
+        size_bytes: Their bytes.
+        torn_bytes: The bytes of its torn tail, which klog ignores.
+        records: The records that a reader of committed records gets; None in a dry run, and if
+            nothing was done.
+        aborted: The transactions that such a reader does not get; None as `records`.
+        left: Why nothing was done; empty if something was.
+        failure: What failed; None if nothing did.
     """
 
     topic: str
@@ -79,7 +89,16 @@ class AdoptedPartition:
 
 @dataclass(frozen=True, slots=True)
 class AdoptReport:
-    """What the job did, or would do; `verb` is `Adopt` or `Import`."""
+    """What the job did, or would do.
+
+    Attributes:
+        root: The root, as the caller gave it.
+        dry_run: Whether nothing was written.
+        verb: `Adopt` or `Import`.
+        partitions: What happened to each partition.
+        note: What to know about the root, such as that there was nothing to do.
+        seconds: How long the job took.
+    """
 
     root: str
     dry_run: bool

@@ -13,9 +13,10 @@ _HELP = """\
 Prints topic:partition:records, one line per partition. The number is how many records
 `klog consume` prints.
 
-The numbers come from commits and from the headers of batches; klog reads no record. Records that a
-compaction removed and transaction markers do not count. With read_committed, records of aborted
-and open transactions do not count either.
+The numbers come from commits and from the headers of batches. klog reads records only in a few
+cases (docs/reading.md, Counting without reading). Records that a compaction removed and transaction
+markers do not count. With read_committed, records of aborted and open transactions do not count
+either.
 
 --start, --end (not included): earliest, latest, -100 (the last hundred offsets), now-10m, a time
 such as 2026-11-01T00:00:00Z, or JSON as in the option startingOffsets. The JSON must name each
