@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.options.spark_paths import log_directories
 from klog.errors import CommitConflictError, KlogError
 from klog.jobs.copying_to_delta.batch_writer import MODES, BatchWriter
+from klog.jobs.copying_to_delta.commit_note import CommitNote
+from klog.jobs.copying_to_delta.copied_topics import DeltaTransaction
 from klog.jobs.copying_to_delta.copy_topic import MAX_CONFLICTS, TableOptions, TopicCopy
 from klog.jobs.copying_to_delta.table_rows import TableRows
 from klog.jobs.shared.delta.delta_target import DeltaTarget
@@ -25,6 +29,7 @@ from tests.delta.copied_rows import (
     rows_of_table,
     rows_of_topic,
 )
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.delta
 
@@ -34,6 +39,7 @@ class Between:
 
     def __init__(self, spark: SparkSession, root: str, table: str, mode: str) -> None:
         self.spark, self.root, self.table, self.mode = spark, root, table, mode
+        self.writer = BatchWriter(table, mode, merge_schema=False)
         self.steps: list[str] = []
         self.number = 0
 
@@ -47,7 +53,7 @@ class Between:
             TopicReader(log_directories({"path": self.root}), {}, ""),
             target,
             TableRows(self.root, {}),
-            BatchWriter(self.table, self.mode, merge_schema=False),
+            self.writer,
             None,
             self._make_id,
         )
@@ -203,6 +209,42 @@ def test_rows_are_replaced_before_the_batch_is_written(
     assert rows_of_table(delta_spark, table) == rows_of_topic(log)
 
 
+class ObstructedWriter(BatchWriter):
+    """Another writer changes the table while Delta writes a batch: its tasks wait for that."""
+
+    def __init__(self, table: str, folder: Path) -> None:
+        super().__init__(table, "append", merge_schema=False)
+        self._folder, self._name, self.writes = folder, table, 0
+
+    def write(
+        self,
+        spark: SparkSession,
+        rows: DataFrame,
+        note: CommitNote,
+        transaction: DeltaTransaction,
+    ) -> None:
+        """See `BatchWriter.write`."""
+        self.writes += 1
+        started, changed = (self._folder / f"{name}-{self.writes}" for name in ("begun", "changed"))
+        paths = str(started), str(changed)
+
+        def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            Path(paths[0]).touch()
+            wait_until(Path(paths[1]).exists, "the table is changed", 60)
+            yield from batches
+
+        def change() -> None:
+            wait_until(started.exists, "a task has started", 60)
+            pair = f"'number' = '{self.writes}'"
+            spark.sql(f"ALTER TABLE delta.`{self._name}` SET TBLPROPERTIES ({pair})")
+            changed.touch()
+
+        with ThreadPoolExecutor(1) as pool:
+            changing = pool.submit(change)
+            super().write(spark, rows.mapInArrow(wait, rows.schema), note, transaction)
+            changing.result()
+
+
 @pytest.mark.full
 def test_writers_that_are_in_the_way_all_the_time(
     delta_spark: SparkSession, tmp_path: Path
@@ -210,7 +252,9 @@ def test_writers_that_are_in_the_way_all_the_time(
     root, table = str(tmp_path / "root"), str(tmp_path / "table")
     append(new_log(root, 1), numbered(0, 10))
     between = Between(delta_spark, root, table, "append")
-    change = "ALTER TABLE {table} SET TBLPROPERTIES ('number' = '{number}')"
+    between.writer = writer = ObstructedWriter(table, tmp_path)
     with pytest.raises(CommitConflictError, match=f"{MAX_CONFLICTS} times in a row"):
-        between.copy(*[change] * MAX_CONFLICTS)
-    assert between.copy() == 10
+        between.copy()
+    assert writer.writes == MAX_CONFLICTS
+    assert rows_of_table(delta_spark, table) == []
+    assert run(delta_spark, root, TOPIC, table).rows.inserted == 10
