@@ -275,7 +275,7 @@ def test_spark_shows_no_secret(fake: FakeS3, tmp_path: Path) -> None:
     out, events = tmp_path / "out", tmp_path / "events"
     events.mkdir()
     fake.answers.extend([error(403, "SignatureDoesNotMatch", more=TOLD_WHAT_WAS_SIGNED)] * 20)
-    (redacted,) = re.findall(r"`spark.sql.redaction.options.regex` to `(.*?)`", STORES_PAGE)
+    (redacted,) = re.findall(r"`spark.sql.redaction.options.regex` to\s+`(.*?)`", STORES_PAGE)
     arguments = json.dumps(
         [
             everything(fake.endpoint),
