@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 
 from tests.support.delta_jars import delta_jars
-from tests.support.page_blocks import PYTHON, SHELL, Block, blocks_of, link_project, run_blocks
+from tests.support.page_blocks import (
+    PYTHON,
+    SHELL,
+    Block,
+    blocks_of,
+    link_project,
+    project_with_settings,
+    run_blocks,
+)
 from tests.support.project import PROJECT
 
 PAGE = (PROJECT / "docs" / "tutorial.md").read_text()
@@ -42,13 +50,9 @@ def test_the_steps_without_delta_run_as_pasted(tmp_path: Path) -> None:
 @pytest.mark.delta
 def test_the_steps_with_delta_run(tmp_path: Path) -> None:
     """As pasted, but for the jars of Delta: they are those that tests have already."""
-    folder, settings = tmp_path / "project", tmp_path / "conf"
-    for path in (folder, settings):
-        path.mkdir()
-    (settings / "spark-defaults.conf").write_text(SETTINGS)
-    link_project(folder)
+    folder, conf = project_with_settings(tmp_path, SETTINGS)
     run_blocks(folder, [*READ, *STREAM, *COMPACT])
-    run_blocks(folder, _with_local_jars(COPY_TO_DELTA), SPARK_CONF_DIR=str(settings))
+    run_blocks(folder, _with_local_jars(COPY_TO_DELTA), SPARK_CONF_DIR=str(conf))
     run_blocks(folder, UNDO)
 
 

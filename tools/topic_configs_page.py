@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from klog.connector.commit_log.segment_writer import UNINDEXED_INTERVALS
+from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.topic_config_defaults import (
     BROKER_ONLY_CONFIGS,
     COMMIT_RETENTION_MS,
@@ -101,8 +103,9 @@ SECTIONS: Mapping[str, Mapping[str, ConfigMeaning]] = {
     "Records that a write accepts": {
         "max.message.bytes": ConfigMeaning(
             "The maximum size of a batch after compression, with its header. A write rejects a row "
-            "if its record needs a larger batch. `segment.bytes` and 128 MiB are maximums too. A "
-            "write can set another value by its option of the same name.",
+            "if its record needs a larger batch. `segment.bytes` and "
+            f"{MAX_BATCH_BYTES >> 20} MiB are maximums too. A write can set another value by its "
+            "option of the same name.",
             _WRITES,
         ),
         "message.timestamp.type": ConfigMeaning(
@@ -140,8 +143,9 @@ SECTIONS: Mapping[str, Mapping[str, ConfigMeaning]] = {
             f"{_WRITES}, {_COMPACT}, {_MERGE}, {_EXPORT}",
         ),
         "index.interval.bytes": ConfigMeaning(
-            "The minimum number of bytes of the log between two entries of an index. A "
-            "segment with less than 16 times this size has no index files, except in an export.",
+            "The minimum number of bytes of the log between two entries of an index. A segment "
+            f"with less than {UNINDEXED_INTERVALS} times this size has no index files, except in "
+            "an export.",
             f"{_WRITES}, {_COMPACT}, {_MERGE}, {_IMPORT}, {_EXPORT}",
         ),
     },

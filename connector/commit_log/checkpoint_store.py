@@ -58,7 +58,7 @@ def read_last_expiration(log: CommitLog) -> LastExpiration:
         log: The log of the topic.
 
     Raises:
-        KlogError: The file is listed and cannot be read.
+        StoreError: The file is listed and cannot be read.
     """
     for _ in range(MAX_LOADS):
         version = log.last_expired_version()

@@ -118,7 +118,7 @@ class KlogRoot:
         Raises:
             UnsupportedFormatError: The root or `topic.json` needs a newer klog.
             OptionError: The name is not one of a topic.
-            KlogError: The store does not say whether `topic.json` was created.
+            StoreError: The store does not say whether `topic.json` was created.
         """
         self.description.check_writer()
         log = self.log(topic)

@@ -83,7 +83,7 @@ def finish_adoption(root: KlogRoot, storage: StorageOptions = NO_STORAGE_OPTIONS
         storage: Options of the store.
 
     Raises:
-        KlogError: The store does not say whether `format.json` was created.
+        StoreError: The store does not say whether `format.json` was created.
     """
     data = format_description.encode_description(new_root_fields(root.cluster_id))
     root.store.put_if_absent(f"{root.path}/{FORMAT_FILE}", data)

@@ -114,7 +114,7 @@ def find_or_create_root(
 
     Raises:
         OptionError: klog does not write to this kind of store, or the directory is a broker's.
-        KlogError: The store does not say whether the root was created.
+        StoreError: The store does not say whether the root was created.
     """
     store, path = writable_store_for(location, storage)
     root = _read_root(location, store, path)

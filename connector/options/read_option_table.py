@@ -10,7 +10,7 @@ from klog.connector.options import option_values as values
 from klog.connector.options.as_of import TIME_OPTION, VERSION_OPTION
 from klog.connector.options.engine_option import engine_option
 from klog.connector.options.option import Mode, Option, Use
-from klog.connector.options.option_defaults import READ_COMMITTED, READ_UNCOMMITTED
+from klog.connector.options.option_defaults import READ_COMMITTED, READ_UNCOMMITTED, TARGET_BYTES
 from klog.connector.options.option_values import MAX_INT, MAX_LONG
 
 _NO_END = "a stream has no end. Use spark.read for a range"
@@ -142,7 +142,7 @@ MIN_PARTITIONS = Option(
     values.whole_number(1, MAX_INT),
     "The minimum number of tasks of a read or a micro-batch. If there are fewer offsets, there are "
     "fewer tasks.",
-    default_help="none; a task reads about 64 MiB",
+    default_help=f"none; a task reads about {TARGET_BYTES >> 20} MiB",
 )
 MAX_RECORDS_PER_PARTITION = Option(
     "maxRecordsPerPartition",
@@ -157,7 +157,7 @@ MAX_BYTES_PER_PARTITION = Option(
     values.SIZE,
     "About how many bytes of the log a task reads. It is not exact, because a task begins and ends "
     "at an index entry.",
-    default_help="64 MiB",
+    default_help=f"{TARGET_BYTES >> 20} MiB",
 )
 MAX_OFFSETS_PER_TRIGGER = Option(
     "maxOffsetsPerTrigger",

@@ -14,11 +14,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from klog.connector.options.option_defaults import TARGET_BYTES
 from klog.connector.options.read_options import TaskLimits
 from klog.connector.source.slices import Slice
 
-TARGET_BYTES = 64 << 20
-"""A task's share: some seconds of decoding, and small compared with a segment."""
 MAX_TASKS = 10_000
 """A driver holds them all: each task of a larger read has more than its share."""
 

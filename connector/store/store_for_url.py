@@ -44,7 +44,7 @@ def store_for(root: str, storage: StorageOptions = NO_STORAGE_OPTIONS) -> tuple[
     Raises:
         OptionError: fsspec does not know the scheme, its client is not installed, the URL or an
             option is wrong, or an archive does not exist.
-        KlogError: The file system cannot be reached.
+        StoreError: The file system cannot be reached.
     """
     return _writable_store(root, storage) or _fsspec_store(root, storage)
 
@@ -80,7 +80,7 @@ def log_store_for(
 
     Raises:
         OptionError: As `store_for`.
-        KlogError: The file system cannot be reached.
+        StoreError: The file system cannot be reached.
     """
     writable = _writable_store(root, storage)
     if writable is not None:

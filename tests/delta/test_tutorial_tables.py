@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.page_blocks import blocks_of, link_project, run_blocks
+from tests.support.page_blocks import blocks_of, project_with_settings, run_blocks
 from tests.support.project import PROJECT
 
 BLOCKS = blocks_of((PROJECT / "docs" / "tutorial-tables.md").read_text())
@@ -22,9 +22,5 @@ spark.databricks.delta.snapshotPartitions 2
 @pytest.mark.full
 def test_the_blocks_run_as_pasted(tmp_path: Path) -> None:
     """Delta comes from Maven Central, as for a reader."""
-    folder, settings = tmp_path / "project", tmp_path / "conf"
-    for path in (folder, settings):
-        path.mkdir()
-    (settings / "spark-defaults.conf").write_text(SETTINGS)
-    link_project(folder)
-    run_blocks(folder, BLOCKS, SPARK_CONF_DIR=str(settings))
+    folder, conf = project_with_settings(tmp_path, SETTINGS)
+    run_blocks(folder, BLOCKS, SPARK_CONF_DIR=str(conf))

@@ -22,7 +22,7 @@ def scene_with_broker(folder: Path, spark: SparkSession) -> Scene:
     scene = default_scene(folder, spark)
     log_dir = log_dir_in(folder)
     export_log.run(None, str(scene.names["root"]), None, str(log_dir))
-    return replace(scene, instead={LOG_DIR: str(log_dir)})
+    return replace(scene, replacements={LOG_DIR: str(log_dir)})
 
 
 def log_dir_in(folder: Path) -> Path:

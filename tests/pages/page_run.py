@@ -16,12 +16,29 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tests.pages.page_scene import Scene
-from tests.support.page_blocks import PYTHON, SHELL, Block, link_project, run_in
+from tests.pages.page_scene import Scene, scene_of
+from tests.support.page_blocks import (
+    PYTHON,
+    SHELL,
+    Block,
+    blocks_of,
+    check_output,
+    link_project,
+    run_in,
+)
+from tests.support.project import PROJECT
 
+DOCS = PROJECT / "docs"
 JSON, SQL = "json", "sql"
 RUNNABLE = {PYTHON, SHELL, SQL, JSON}
 """The languages whose blocks run; JSON is parsed."""
+
+
+def run_page(name: str, folder: Path, spark: SparkSession) -> None:
+    """Run the blocks of a page, such as `values.md`; each prints what the page says, if it does."""
+    page = PageRun(folder, spark, scene_of(name, folder, spark))
+    for block in blocks_of((DOCS / name).read_text()):
+        check_output(block, page.run(block))
 
 
 class PageRun:
@@ -31,14 +48,14 @@ class PageRun:
         """Take the folder of the run, a session, and what the page supposes."""
         self._folder, self._spark = folder, spark
         self._names: dict[str, Any] = {"spark": spark, **scene.names}
-        self._instead = {**scene.instead, "/data/": f"{folder}/data/"}
+        self._replacements = {**scene.replacements, "/data/": f"{folder}/data/"}
         link_project(folder)
 
     def run(self, block: Block) -> str:
         """Run a block and return what it prints."""
         code = block.code
-        for text, other in self._instead.items():
-            code = code.replace(text, other)
+        for text, replacement in self._replacements.items():
+            code = code.replace(text, replacement)
         if block.language == PYTHON:
             return self._run_python(code)
         if block.language == SHELL:

@@ -27,11 +27,11 @@ class Scene:
 
     Attributes:
         names: Variables that its Python blocks have.
-        instead: Texts of its blocks, and what stands in their place.
+        replacements: Texts of its blocks, and what stands in their place.
     """
 
     names: Mapping[str, object]
-    instead: Mapping[str, str] = field(default_factory=dict)
+    replacements: Mapping[str, str] = field(default_factory=dict)
 
 
 def default_scene(folder: Path, spark: SparkSession) -> Scene:

@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.pages.page_run import RUNNABLE, PageRun
-from tests.pages.page_scene import scene_of
-from tests.support.page_blocks import blocks_of, prints
+from tests.pages.page_run import DOCS, RUNNABLE, run_page
+from tests.support.page_blocks import blocks_of
 from tests.support.project import PROJECT
 
-DOCS = PROJECT / "docs"
 RUN_ELSEWHERE = {
     "tutorial.md": "tests/test_tutorial.py",
     "tutorial-tables.md": "tests/delta/test_tutorial_tables.py",
@@ -40,8 +38,4 @@ def test_pages_run_elsewhere_have_a_test_that_names_them(name: str) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("name", HERE)
 def test_the_blocks_run(name: str, tmp_path: Path, spark: SparkSession) -> None:
-    page = PageRun(tmp_path, spark, scene_of(name, tmp_path, spark))
-    for block in BLOCKS[name]:
-        printed = page.run(block)
-        if block.prints is not None:
-            assert prints(printed, block.prints), (block.code, printed)
+    run_page(name, tmp_path, spark)

@@ -60,11 +60,35 @@ def _has_words(line: str, words: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(words)}(?!\w|\.\d)", line) is not None
 
 
+def check_output(block: Block, printed: str) -> None:
+    """Assert that a block has printed what its page says, if the page says it."""
+    if block.prints is not None:
+        assert prints(printed, block.prints), (block.code, printed)
+
+
 def link_project(folder: Path) -> None:
     """Link every file of the repository but `build` into a folder."""
     for path in PROJECT.iterdir():
         if path.name != "build":
             (folder / path.name).symlink_to(path)
+
+
+def project_with_settings(parent: Path, settings: str) -> tuple[Path, Path]:
+    """Make a folder that `link_project` has filled, and a folder of Spark's configuration.
+
+    Args:
+        parent: The folder in which both are made.
+        settings: The content of `spark-defaults.conf`.
+
+    Returns:
+        The folder of the project, and what `SPARK_CONF_DIR` has to be.
+    """
+    folder, conf = parent / "project", parent / "conf"
+    for path in (folder, conf):
+        path.mkdir()
+    (conf / "spark-defaults.conf").write_text(settings)
+    link_project(folder)
+    return folder, conf
 
 
 def run_in(folder: Path, *command: str, **environment: str) -> str:
@@ -99,5 +123,4 @@ def run_blocks(folder: Path, blocks: Sequence[Block], **environment: str) -> Non
     printed = run_in(folder, sys.executable, "-c", script, **environment).split(_MARK)
     assert len(printed) == len(blocks)
     for block, output in zip(blocks, printed, strict=True):
-        if block.prints is not None:
-            assert prints(output, block.prints), (block.code, output)
+        check_output(block, output)

@@ -17,5 +17,5 @@ def prepare(folder: Path, spark: SparkSession) -> Scene:
     scene = scene_with_broker(folder, spark)
     shutil.copytree(log_dir_in(folder), folder / "backup/kafka")
     shutil.make_archive(str(folder / "backup/kafka"), "zip", folder / "backup", "kafka")
-    instead = {"/backup/": f"{folder}/backup/", "s3://bucket/klog": f"{folder}/imported"}
-    return replace(scene, instead={**scene.instead, **instead})
+    replacements = {"/backup/": f"{folder}/backup/", "s3://bucket/klog": f"{folder}/imported"}
+    return replace(scene, replacements={**scene.replacements, **replacements})

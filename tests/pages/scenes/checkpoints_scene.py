@@ -39,8 +39,8 @@ def prepare(folder: Path, spark: SparkSession) -> Scene:
     klog.open(root).append("orders", rows)
     shutil.rmtree(log_dir)
     export_log.run(None, root, None, str(log_dir))
-    instead = {name: f"{folder}{name}" for name in ("/checkpoints/", "/lake/")}
-    return replace(scene, instead={**scene.instead, **instead})
+    replacements = {name: f"{folder}{name}" for name in ("/checkpoints/", "/lake/")}
+    return replace(scene, replacements={**scene.replacements, **replacements})
 
 
 def make_kafkas(checkpoint: Path) -> None:

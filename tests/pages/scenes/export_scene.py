@@ -29,11 +29,11 @@ def prepare(folder: Path, spark: SparkSession) -> Scene:
         directory = folder / f"broker/orders-{partition}"
         directory.mkdir(parents=True)
         (directory / "partition.metadata").write_bytes(encode_partition_metadata(TOPIC_ID))
-    instead = {
+    replacements = {
         "/tmp/": f"{folder}/",
         "kafka-topics.sh": "true",
         "$BROKER": "localhost:9092",
         "$LOG_DIR": f"{folder}/broker",
         "$ROOT": "/data/klog",
     }
-    return Scene({"klog": klog, "root": str(root)}, instead)
+    return Scene({"klog": klog, "root": str(root)}, replacements)

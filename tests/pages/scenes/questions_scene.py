@@ -30,7 +30,7 @@ def prepare(folder: Path, spark: SparkSession) -> Scene:
         customers = {"key": ["ann", "bob"], "value": [f"v{version}"] * 2}
         log.append("customers", pa.table(customers))
     compact.run(None, root, "customers", min_dirty_ratio=0)
-    return Scene({"klog": klog, "spark": spark}, {"/data/broker": str(BROKER)})
+    return Scene({"klog": klog}, {"/data/broker": str(BROKER)})
 
 
 def _append_orders(log: klog.Log, numbers: range) -> None:

@@ -12,4 +12,4 @@ from tests.pages.page_scene import Scene, default_scene
 
 def prepare(folder: Path, spark: SparkSession) -> Scene:
     """Make the root."""
-    return replace(default_scene(folder, spark), instead={"s3://bucket/klog": "/data/klog"})
+    return replace(default_scene(folder, spark), replacements={"s3://bucket/klog": "/data/klog"})
