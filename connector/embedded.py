@@ -7,10 +7,10 @@ makes it a klog root. The log directory of a broker can be read, and is never wr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 import pyarrow as pa
@@ -31,28 +31,19 @@ from klog.connector.embedded_lookups import (
     counts_of,
     offsets_of,
     read_options_of,
-    snapshot_as_of,
 )
-from klog.connector.embedded_root import EmbeddedRoot
-from klog.connector.embedded_values import columns_to_read, decode_scan
+from klog.connector.embedded_root import EmbeddedRoot, absolute_path
+from klog.connector.embedded_scan import scan
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.options.as_of import parse_as_of
 from klog.connector.options.offset_spec import OffsetSpec, parse_offset_spec
 from klog.connector.options.option import option_texts
 from klog.connector.options.option_defaults import READ_COMMITTED
 from klog.connector.options.python_arguments import whole_argument
-from klog.connector.options.read_columns import COLUMNS, DEFAULT_COLUMNS, known_columns
-from klog.connector.options.read_options import ReadOptions
 from klog.connector.options.storage_options import StorageOptions, storage_of_keywords
-from klog.connector.root_urls import absolute_root
 from klog.connector.scan_bounds import Bound
 from klog.connector.sink.task_writer import InputRows
-from klog.connector.source import scan_planner
-from klog.connector.source.row_schema import arrow_schema
-from klog.connector.source.slice_contract import TaskDict
 from klog.connector.source.subscription import topic_exists
-from klog.connector.source.task_reader import make_reader
-from klog.errors import OptionError
 
 
 class Log:
@@ -320,37 +311,7 @@ class Log:
             klog.SchemaError: A schema is invalid, or has no type in Arrow.
         """
         as_of = parse_as_of(as_of_version, as_of_timestamp, ("as_of_version", "as_of_timestamp"))
-        if columns is None:
-            columns = DEFAULT_COLUMNS
-        try:
-            names = known_columns([columns] if isinstance(columns, str) else columns)
-        except ValueError as exc:
-            raise OptionError(f"columns: {exc}. Choose from {', '.join(COLUMNS)}") from None
-        read_names = columns_to_read(names, values)
-
-        def plan() -> tuple[ReadOptions, list[TaskDict]]:
-            now = self._root.snapshot_with(topic)
-            snapshot, version = snapshot_as_of(now, self._root.read_root, topic, as_of)
-            options = read_options_of(
-                snapshot,
-                topic,
-                start,
-                end,
-                storage=self._root.storage,
-                columns=read_names,
-                as_of=version,
-            )
-            return options, scan_planner.plan_snapshot(snapshot, options)
-
-        options, tasks = retry_stale_listing(plan)
-        reader = make_reader([self._root.path], options)
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            for task in tasks:
-                yield from reader.read(task)
-
-        scan = pa.RecordBatchReader.from_batches(arrow_schema(read_names), batches())
-        return decode_scan(scan, names, topic, values) if values else scan
+        return scan(self._root, topic, start, end, columns, as_of, values)
 
     def offsets(self, topic: str, at: OffsetSpec = "latest") -> dict[int, int | None]:
         """Return one offset of each partition, as kafka-get-offsets does.
@@ -430,20 +391,9 @@ def open_log(root: str | PathLike[str], storage: Mapping[str, str]) -> Log:
     Raises:
         OptionError: The path is not one, or a storage option is unknown.
     """
-    return Log(_absolute(root), storage_of_keywords(storage))
+    return Log(absolute_path(root), storage_of_keywords(storage))
 
 
 def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
     """Return options as texts; None is no option."""
     return {} if options is None else option_texts(options)
-
-
-def _absolute(root: str | PathLike[str]) -> str:
-    """Return a URL, or an absolute path, which stays the same when the process changes folders."""
-    try:
-        path = fspath(root)
-    except TypeError:
-        path = ""
-    if not isinstance(path, str) or not path:
-        raise OptionError(f"root: must be a path or a URL, such as s3://bucket/path, got {root!r}")
-    return absolute_root(path)

@@ -6,11 +6,14 @@ snapshot starts from the states of earlier ones.
 
 from __future__ import annotations
 
+from os import PathLike, fspath
+
 from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_or_create_root, find_root
 from klog.connector.open_root import open_klog_root, open_root
 from klog.connector.options.storage_options import StorageOptions
+from klog.connector.root_urls import absolute_root
 from klog.connector.snapshot import Root, Snapshot
 from klog.errors import OptionError
 
@@ -79,3 +82,18 @@ class EmbeddedRoot:
         root = find_or_create_root(self.path, random_uuid(), self.storage)
         self.read_root = None
         return root
+
+
+def absolute_path(root: str | PathLike[str]) -> str:
+    """Return a URL, or an absolute path, which stays the same when the process changes folders.
+
+    Raises:
+        OptionError: It is not a path.
+    """
+    try:
+        path = fspath(root)
+    except TypeError:
+        path = ""
+    if not isinstance(path, str) or not path:
+        raise OptionError(f"root: must be a path or a URL, such as s3://bucket/path, got {root!r}")
+    return absolute_root(path)

@@ -142,12 +142,12 @@ def test_two_processes_that_go_on(table: ChangedTable, tmp_path: Path) -> None:
         FromDeltaProcess(tmp_path / "a", words) as first,
         FromDeltaProcess(tmp_path / "b", words) as second,
     ):
-        deadline = time.monotonic() + WAIT_SECONDS
-        number = 0
-        while number < 20 or not table.has_topic():
+        for number in range(20):
             table.sql(f"update {{t}} set name = '{number}' where id = {number % 3}")
-            number += 1
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not table.has_topic():
             assert time.monotonic() < deadline
+            time.sleep(0.1)
         assert first.process.poll() is None
         assert second.process.poll() is None
     table.copy()
