@@ -332,6 +332,7 @@ def test_the_size_check_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> No
             file.load()
 
 
+@pytest.mark.full  # `make bench-tiny` runs them all
 def test_reading_less_at_a_tiny_size(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     main(["--tiny", "--only", "less", "--records", "400"])
     output = capsys.readouterr().out

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from tests.spark_faults.drivers import Driver, Fault
-from tests.spark_faults.fault_jar import PYTHON, engines, point
+from tests.spark_faults.fault_jar import engines, point
 from tests.spark_faults.job_driver import Job, Plan
 from tests.spark_faults.written_rows_check import check, write_rows
 
@@ -68,7 +68,7 @@ def finished_jobs(
         yield driver, {**jobs, **{job.name: job for job in reused}}
 
 
-@engines(PYTHON)  # CI kills the JVM engine with its driver, and on stores.
+@engines()  # CI kills tasks on stores, with both engines (test_stores.py).
 @pytest.mark.parametrize("name", CASES)
 def test_tasks_and_commits_that_fail(
     finished_jobs: tuple[Driver, dict[str, Job]], name: str
@@ -85,7 +85,7 @@ def test_tasks_and_commits_that_fail(
         assert "did not say whether" in driver.errors(name)[0]
 
 
-@engines(PYTHON)  # CI kills the JVM engine with its driver, and on stores.
+@engines()  # CI kills tasks on stores, with both engines (test_stores.py).
 @pytest.mark.parametrize("name", ["reused", "reused-foreach"])
 def test_an_id_used_by_another_checkpoint_is_an_error(
     finished_jobs: tuple[Driver, dict[str, Job]], name: str

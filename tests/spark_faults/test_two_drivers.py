@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark_faults.drivers import Driver, Fault
-from tests.spark_faults.fault_jar import PYTHON, engines
+from tests.spark_faults.fault_jar import engines
 from tests.spark_faults.job_driver import Job, Plan
 from tests.spark_faults.written_rows_check import check, live_files, write_rows
 
@@ -26,7 +26,7 @@ def job_at(tmp_path: Path, name: str) -> Job:
     return Job(name, "stream", str(tmp_path / "root"), str(tmp_path / "rows"), checkpoint)
 
 
-@engines()  # The next test has two drivers, too.
+@engines()  # Simulations of writers fence each other in CI; so does tests/faults/test_zombie.py.
 def test_a_stopped_driver_resumes_after_another_has_passed_it(
     tmp_path: Path, write_conf: Mapping[str, str]
 ) -> None:
@@ -67,7 +67,7 @@ def test_a_stopped_driver_resumes_after_another_has_passed_it(
         assert before[job.name] <= live_files(job)
 
 
-@engines(PYTHON)
+@engines()
 def test_two_drivers_at_once(tmp_path: Path, write_conf: Mapping[str, str]) -> None:
     """Both wait at the same micro-batch of one checkpoint, and continue at the same time.
 
