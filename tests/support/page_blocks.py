@@ -43,6 +43,11 @@ def blocks_of(page: str) -> list[Block]:
     ]
 
 
+def texts_of(page: str) -> list[str]:
+    """Return the `text` blocks of a page."""
+    return [code for info, code in _FENCE.findall(page) if info.partition(" ")[0] == TEXT]
+
+
 def prints(printed: str, expected: str) -> bool:
     """Return whether an output has the lines that a page shows, one after another.
 
