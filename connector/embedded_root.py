@@ -87,6 +87,9 @@ class EmbeddedRoot:
 def absolute_path(root: str | PathLike[str]) -> str:
     """Return a URL, or an absolute path, which stays the same when the process changes folders.
 
+    Args:
+        root: The path or URL of a root, as a caller gives it.
+
     Raises:
         OptionError: It is not a path.
     """

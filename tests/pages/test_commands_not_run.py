@@ -57,7 +57,7 @@ def _klogs(text: str) -> list[list[str]]:
     """Return the command lines of klog in a block, without `klog`."""
     lines = text.replace("\\\n", "").splitlines()
     verbs = [line.removeprefix("klog ") for line in lines if line.startswith("klog ")]
-    jobs = [found for line in lines if (found := _JOB.search(line))]
+    jobs = [job for line in lines if (job := _JOB.search(line))]
     verbs += [f"{job[1].replace('_', '-')} {job[2]}" for job in jobs]
     return [shlex.split(verb, comments=True) for verb in verbs]
 
