@@ -47,7 +47,8 @@ def decode_scan(
 
     Raises:
         OptionError: An argument is wrong, or a library is missing.
-        RegistryError: The registry does not have a subject, or does not answer.
+        RegistryError: The registry does not answer, or refuses the request.
+        SchemaNotFoundError: The registry does not have the schema.
         SchemaError: A schema is not one, or has no type in Arrow.
     """
     from klog.values import decode_batches
