@@ -159,7 +159,7 @@ class Log:
         self._topics().delete(topic)
 
     def undelete_topic(self, topic: str) -> TopicDescription:
-        """Bring back a deleted topic (docs/restore.md).
+        """Restore a deleted topic (docs/restore.md).
 
         Args:
             topic: The name of the topic.
@@ -307,7 +307,8 @@ class Log:
             klog.OptionError: There is no such topic, column or version, or a bound is neither an
                 offset nor a time.
             klog.OffsetOutOfRangeError: The log does not have the offset of a bound.
-            klog.RegistryError: The schema registry does not have a subject, or does not answer.
+            klog.RegistryError: The schema registry does not answer, or refuses the request.
+            klog.SchemaNotFoundError: The schema registry does not have the schema.
             klog.SchemaError: A schema is invalid, or has no type in Arrow.
         """
         as_of = parse_as_of(as_of_version, as_of_timestamp, ("as_of_version", "as_of_timestamp"))

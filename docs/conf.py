@@ -35,6 +35,7 @@ default_role = "code"
 _PAGE = re.compile(r"\bdocs/([\w-]+)\.md\b")
 _INNER = "klog.connector."
 _MODULE = re.compile(r"\b(?:\w+\.)+(?=[A-Z])")
+_FUNCTION = re.compile(r"<function (\w+)>")
 
 
 def link_pages(*arguments: object) -> None:
@@ -53,11 +54,19 @@ def shorten_types(*arguments: object) -> None:
     ]
 
 
-def hide_constructor(_app: Sphinx, kind: str, name: str, *_: object) -> tuple[str, None] | None:
-    """Show no constructor of classes that only klog creates."""
+def edit_signature(
+    _app: Sphinx,
+    kind: str,
+    name: str,
+    _object: object,
+    _options: object,
+    signature: str | None,
+    returns: str | None,
+) -> tuple[str, str | None] | None:
+    """Hide constructors of classes that only klog creates; show the names of default functions."""
     if kind in ("class", "exception") and name != "klog.values.Registry":
         return "", None
-    return None
+    return None if signature is None else (_FUNCTION.sub(r"\1", signature), returns)
 
 
 def hide_modules_of_reports(_app: Sphinx, tree: document) -> None:
@@ -72,6 +81,6 @@ def setup(app: Sphinx) -> None:
     """Show bytes in hexadecimal as text, and let docstrings link to pages."""
     app.add_lexer("hex", TextLexer)
     app.connect("doctree-read", hide_modules_of_reports)
-    app.connect("autodoc-process-signature", hide_constructor)
+    app.connect("autodoc-process-signature", edit_signature)
     app.connect("autodoc-process-docstring", link_pages)
     app.connect("autodoc-process-docstring", shorten_types)

@@ -40,7 +40,9 @@ print(orders.count())
 
 * klog ignores capitals in the names of options: `startingoffsets` is `startingOffsets`.
 * An unknown option is an error. The error names the most similar option.
-* "for" says whether a batch, a stream or both take the option.
+* "for" says who takes the option: "batch" means `spark.read` and `df.write`, "stream" means
+  `spark.readStream` and `df.writeStream`. Under [Batches and segments](#batches-and-segments), a
+  batch is Kafka's [record batch](glossary.md).
 """
 _READ = """\
 ## Reads
@@ -55,20 +57,24 @@ runs or the stream starts.
 _FORMS = """\
 ### Offsets and times
 
-Options for offsets, such as `startingOffsets`, take the first six forms of the table. Options for
-times, such as `startingTimestamp`, take the last four. `asOfTimestamp` does not take the last form.
-Options with `ByTimestamp` in their name take only JSON of times in ms.
+`startingOffsets` and `endingOffsets` are options for offsets. `startingTimestamp`,
+`endingTimestamp` and `asOfTimestamp` are options for times. The column "for" says which of them
+take a form. Options with `ByTimestamp` in their name take only JSON of times in ms.
 
-| form | meaning |
-| --- | --- |
-| `earliest` | the log start offset of each partition |
-| `latest` | the last stable offset of each partition; with `read_uncommitted` its log end |
-| `{"orders": {"0": 23, "1": -2}}` | an offset of each partition; -2 is earliest, -1 is latest |
-| `-100` | the last 100 offsets of each partition; only in options for offsets |
-| `now`, `now-10m` | now, and ten minutes ago; the units are `ms`, `s`, `m`, `h`, `d` and `w` |
-| `2026-11-01T00:00:00Z` | a date and time with its zone |
-| `1793491200000` | a time in ms since 1970; only in options for times |
-| `-1`, `-2`, `-3` | latest, earliest, and the record with the largest timestamp |
+| form | for | meaning |
+| --- | --- | --- |
+| `earliest` | offsets | the log start offset of each partition |
+| `latest` | offsets | the end of each partition, see below |
+| `{"orders": {"0": 23, "1": -2}}` | offsets | in this JSON, -2 is earliest and -1 is latest |
+| `-100` | offsets | the last 100 offsets of each partition; so `-1` is the last offset |
+| `now`, `now-10m` | both | now, and ten minutes ago; units are `ms`, `s`, `m`, `h`, `d` and `w` |
+| `2026-11-01T00:00:00Z` | both | a date and time with its zone |
+| `1793491200000` | times | a time in ms since 1970 |
+| `-1`, `-2`, `-3` | times | latest, earliest, and the record with the largest timestamp |
+
+`asOfTimestamp` does not take the last form. `latest` is the log end offset of each partition. But
+with `read_committed` it is the offset before the first open transaction, if there is one: the
+[last stable offset](glossary.md).
 
 ### Sizes and durations
 
@@ -124,7 +130,8 @@ _STORAGE = """\
 Options of reads and writes. `klog.open` and `klog.register` take them as keywords without
 `storage.`. Most jobs in Python take them as `storage={"endpoint": ...}`. The jobs `to_delta`,
 `from_delta`, `to_files` and `import_files` take them as `options={"storage.endpoint": ...}`, and
-their commands as `--option storage.endpoint=...`. Values that you do not set come from the
+their commands as `--option storage.endpoint=...`. [SQL](sql.md#secrets) has rules of its own for
+secrets. Values that you do not set come from the
 environment ([stores](stores.md#options)). Errors and logs of klog do not show secrets.
 """
 _NO_EFFECT = """\

@@ -44,9 +44,9 @@ _LEVEL = "A write can set another level by its option of the same name."
 SECTIONS: Mapping[str, Mapping[str, ConfigMeaning]] = {
     "How old records are removed": {
         "cleanup.policy": ConfigMeaning(
-            "`delete`: retention removes old segments. `compact`: compaction keeps only the last "
-            "record of each key, and a write rejects rows without a key. `compact,delete`: both. "
-            "An empty value: no retention and no compaction.",
+            "`delete`: retention removes old segments. `compact`: compaction removes each record "
+            "whose key has a later record, and a write rejects rows without a key. "
+            "`compact,delete`: both. An empty value: no retention and no compaction.",
             f"{_COMPACT}, {_RETAIN}, {_DELETE_RECORDS}, {_MERGE}, {_WRITES}",
         ),
         "retention.ms": ConfigMeaning(
@@ -76,8 +76,8 @@ SECTIONS: Mapping[str, Mapping[str, ConfigMeaning]] = {
         ),
         "max.compaction.lag.ms": ConfigMeaning(
             "If a record waits for compaction longer than this, compaction cleans its partition, "
-            "whatever `min.cleanable.dirty.ratio` says. If the value is below `segment.ms`, writes "
-            "to a compacted topic use it instead of `segment.ms`.",
+            "whatever `min.cleanable.dirty.ratio` says. Writes to a compacted topic also use this "
+            "config instead of `segment.ms`, if it has the smaller value.",
             f"{_COMPACT}, {_WRITES}",
         ),
         "delete.retention.ms": ConfigMeaning(
@@ -89,9 +89,11 @@ SECTIONS: Mapping[str, Mapping[str, ConfigMeaning]] = {
     },
     "Compression": {
         "compression.type": ConfigMeaning(
-            "The codec of new batches. `producer` means klog's default, `zstd`. klog stores "
-            "`none` as `uncompressed`. A write can set another codec by its option "
-            "`compression.type`. Existing batches keep their codec, also in a compaction.",
+            "The codec of new batches. `producer` means the codec of the writer, as in Kafka. "
+            "The writer is klog, and its codec is `zstd`, unless a write sets its option "
+            "`compression.type`. This option also wins over any other value of the config. klog "
+            "stores `none` as `uncompressed`. Existing batches keep their codec, also in a "
+            "compaction.",
             _WRITES,
         ),
         "compression.gzip.level": ConfigMeaning(
@@ -102,10 +104,11 @@ SECTIONS: Mapping[str, Mapping[str, ConfigMeaning]] = {
     },
     "Records that a write accepts": {
         "max.message.bytes": ConfigMeaning(
-            "The maximum size of a batch after compression, with its header. A write rejects a row "
-            "if its record needs a larger batch. `segment.bytes` and "
-            f"{MAX_BATCH_BYTES >> 20} MiB are maximums too. A write can set another value by its "
-            "option of the same name.",
+            "The maximum size of a batch after compression, with its header. `segment.bytes` and "
+            f"{MAX_BATCH_BYTES >> 20} MiB are maximums too. A record that is larger than the "
+            "write's option `batch.size` is a batch of its own. If this batch is too large after "
+            "compression, the write rejects the row. A write can set another value by its option "
+            "of the same name.",
             _WRITES,
         ),
         "message.timestamp.type": ConfigMeaning(

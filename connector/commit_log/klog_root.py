@@ -164,7 +164,7 @@ class KlogRoot:
         if state.version >= 0:
             raise OptionError(
                 f"topic {topic} of {self.location} was deleted; `klog history --topic {topic}` "
-                "says when and by whom. `klog topics undelete` brings it back while its files are "
+                "says when and by whom. `klog topics undelete` restores it while its files are "
                 "there. A topic created again under its name has another id"
             )
         other_topics = [name for name in self.topic_names() if name != topic]

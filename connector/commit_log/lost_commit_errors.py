@@ -23,7 +23,12 @@ _GO_ON = "To go on without the lost commit, start this process again"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A version that existed, and what shows it."""
+    """A version that existed, and what shows it.
+
+    Attributes:
+        version: The version.
+        source: The path of the file that shows it, or the process that has loaded it.
+    """
 
     version: int
     source: str

@@ -25,7 +25,10 @@ MAX_READS = 1000
 class LostCommits:
     """Lost commits of neighbouring versions.
 
-    They are `first_version` to `last_version`; `evidence` shows that they existed.
+    Attributes:
+        first_version: The first lost version.
+        last_version: The last lost version.
+        evidence: What shows that these commits existed.
     """
 
     first_version: int

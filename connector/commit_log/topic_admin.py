@@ -212,7 +212,7 @@ class TopicAdmin:
         )
 
     def undelete(self, topic: str) -> TopicState:
-        """Bring a deleted topic back, as its last version left it (docs/restore.md).
+        """Restore a deleted topic, as its last version left it (docs/restore.md).
 
         Args:
             topic: The name of the topic.

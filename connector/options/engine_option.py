@@ -20,8 +20,8 @@ def engine_option(use: Use, page_part: str, tasks: str, verb: str) -> Option[str
         use,
         values.choice("auto", "python", "jvm", any_case=True),
         f"Which [engine](engines.md#{page_part}) runs the tasks that {tasks}. `auto`: the JVM if "
-        f"the session has klog's jar and the JVM can {verb}, else Python. `jvm`: it is an error if "
-        f"the JVM cannot {verb}.",
+        f"the session has klog's jar and the JVM can {verb}, else Python. `jvm`: the JVM; if the "
+        f"JVM cannot {verb}, that is an error.",
         default="auto",
         default_help="or the conf `spark.klog.engine`"
         if use is Use.READ

@@ -77,8 +77,9 @@ STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY = Option(
     "startingOffsetsByTimestampStrategy",
     Use.READ,
     values.choice("error", "latest", any_case=True),
-    "What happens if a partition has no record at or after the time at which the read starts. "
-    "`error`: the read fails. `latest`: the read starts at the latest offset of the partition.",
+    "What happens if a partition has no record at or after the start time. `error`: the read "
+    "fails, but if the start time is an age such as `now-10m`, the same happens as with `latest`. "
+    "`latest`: the read starts at the latest offset of the partition.",
     default="error",
 )
 ENDING_OFFSETS = Option(
@@ -156,7 +157,7 @@ MAX_BYTES_PER_PARTITION = Option(
     Use.READ,
     values.SIZE,
     "About how many bytes of the log a task reads. It is not exact, because a task begins and ends "
-    "at an index entry.",
+    "at an entry of a segment's [index](topic-configs.md#segments-and-their-indexes).",
     default_help=f"{TARGET_BYTES >> 20} MiB",
 )
 MAX_OFFSETS_PER_TRIGGER = Option(
@@ -172,8 +173,9 @@ MAX_BYTES_PER_TRIGGER = Option(
     "maxBytesPerTrigger",
     Use.READ,
     values.SIZE,
-    "About how many bytes of the log a micro-batch has. The partitions share it in proportion to "
-    "their backlogs.",
+    "About how many bytes of the log a micro-batch has, as they are in its files, so compressed "
+    "bytes. The partitions share it in proportion to their backlogs. If `maxOffsetsPerTrigger` is "
+    "set too, a partition ends at the limit that comes first.",
     default_help="no limit",
     mode=Mode.STREAM,
 )
@@ -222,7 +224,7 @@ COLUMNS = Option(
     "The columns of the result. klog does not decode the others.",
     default_help="all columns; `headers` only with `includeHeaders`",
 )
-ENGINE = engine_option(Use.READ, "which-engine-reads", "decode records", "read this")
+ENGINE = engine_option(Use.READ, "which-engine-reads", "decode records", "do this read")
 
 READ_OPTIONS: tuple[Option[Any], ...] = (
     READ_PATH,

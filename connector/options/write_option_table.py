@@ -24,7 +24,7 @@ WRITE_PATH = Option(
     "What `save()` and `start()` get: the klog root.",
     default_help="required; `save()` or `start()` sets it",
 )
-WRITE_ENGINE = engine_option(Use.WRITE, "which-engine-writes", "encode rows", "write this")
+WRITE_ENGINE = engine_option(Use.WRITE, "which-engine-writes", "encode rows", "do this write")
 DISTRIBUTION_MODE = Option(
     "distributionMode",
     Use.WRITE,
@@ -47,14 +47,14 @@ TRANSACTIONAL_ID = Option(
     values.TRANSACTIONAL_ID_TEXT,
     "The name of the writer, for [exactly-once writes](exactly-once.md). A batch needs "
     "`transactionVersion` too.",
-    default_help="a stream: the id of its query; a batch: none",
+    default_help="streams: the id of the query; batches: no name",
 )
 TRANSACTION_VERSION = Option(
     "transactionVersion",
     Use.WRITE,
     values.whole_number(0, MAX_OFFSET),
-    "The number of this write. If it is not above the last number that the `transactionalId` has "
-    "written, the write does nothing.",
+    "The number of this write. If the `transactionalId` has written this number or a higher one, "
+    "the write does nothing.",
     default_help="none",
     mode=Mode.BATCH,
     wrong_mode_reason="a stream counts its batches itself. Leave it out",
@@ -78,8 +78,9 @@ DEAD_LETTER_TOPIC = Option(
     "deadLetterTopic",
     Use.WRITE,
     values.TOPIC_NAME,
-    "The topic for [rows that cannot be written](exactly-once.md#rows-that-cannot-be-written). "
-    "Their headers say the reason.",
+    "The topic for dead letters, which are "
+    "[rows that cannot be written](exactly-once.md#rows-that-cannot-be-written). Their headers say "
+    "the reason.",
     default_help="none; such a row fails the write",
 )
 WRITE_HEADERS = Option(
@@ -93,7 +94,8 @@ COMPRESSION_TYPE = Option(
     "compression.type",
     Use.WRITE,
     values.choice(*CODEC_NAMES, "uncompressed", "producer"),
-    "The codec of the batches. `uncompressed` means `none`, `producer` means `zstd`.",
+    "The codec of the batches. `uncompressed` means `none`. `producer` means the default of klog, "
+    "`zstd`.",
     default_help="`compression.type` of the topic, else `zstd`",
     kafka_name="kafka.compression.type",
 )
@@ -101,8 +103,8 @@ BATCH_SIZE = Option(
     "batch.size",
     Use.WRITE,
     values.byte_count(MAX_BATCH_BYTES),
-    "The maximum size of a batch in bytes before compression. `max.message.bytes` can make batches "
-    "smaller.",
+    "The maximum size of a batch in bytes before compression. A record that is larger is a batch "
+    "of its own. `max.message.bytes` can make batches smaller.",
     default=str(DEFAULT_BATCH_BYTES),
     default_help=f"{DEFAULT_BATCH_BYTES >> 10} KiB",
     kafka_name="kafka.batch.size",

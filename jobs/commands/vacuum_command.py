@@ -72,7 +72,7 @@ Vacuum deletes these files of each topic, and of deleted topics:
 
 A line with Waiting counts the files of removed segments whose grace period is not over. From is
 when vacuum can delete the first of them, Until when it can delete the last. Until vacuum deletes
-them, `klog restore` and `klog topics undelete` can bring back their records.
+them, `klog restore` and `klog topics undelete` can restore their records.
 
 Vacuum does not delete symbolic links below the root, or files that are reached through one; the
 report lists them. Vacuum first deletes the files that it can delete without a commit, so that a

@@ -25,7 +25,7 @@
         +-- NoSubscriptionError a read does not say which topics
 
 Each message names the file, topic-partition, offset or option, and what to do next. Each class has
-a `condition`, a stable id, and says in `is_retryable` whether the same call can succeed later.
+a `condition`, a stable id, and says in `is_retryable` whether a retry is worth trying.
 Spark raises errors of its own, whose text has klog's: `raised_errors.py` finds the class there.
 docs/errors.md says for each condition what it means and what to do.
 """
@@ -74,7 +74,8 @@ class KlogError(Exception):
     Attributes:
         condition: The id of this kind of error, such as `KLOG_DATA_LOSS` (docs/errors.md). Ids do
             not change.
-        is_retryable: Whether the same call can succeed later without a change by you.
+        is_retryable: Whether a retry is worth trying, because most errors of this condition end
+            without a change by you. docs/errors.md has the exceptions.
     """
 
     condition = "KLOG_ERROR"

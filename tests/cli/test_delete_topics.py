@@ -107,8 +107,8 @@ def test_a_wrong_name_deletes_nothing(root: Root) -> None:
 def test_undelete(root: Root) -> None:
     before = root.state("a")
     deleted = root.does("topics", "delete", "-t", "a")
-    assert deleted.endswith("until then `klog topics undelete --topic a` brings it back.\n")
-    assert "`klog topics undelete` brings it back while" in root.refuses("configs", "-t", "a")
+    assert deleted.endswith("until then `klog topics undelete --topic a` restores it.\n")
+    assert "`klog topics undelete` restores it while" in root.refuses("configs", "-t", "a")
     back = root.does("topics", "undelete", "-t", "a")
     assert back == "Topic a is back: 2 partitions, 1,200 records, 8,400 bytes.\n"
     state = root.state("a")

@@ -38,7 +38,7 @@ def delete_topics(args: argparse.Namespace, out: BinaryIO) -> int:
             state = TopicAdmin(root).delete(topic)
             message = (
                 f"Deleted topic {topic}. `klog vacuum` frees its space after a day or more; until "
-                f"then `klog topics undelete --topic {topic}` brings it back."
+                f"then `klog topics undelete --topic {topic}` restores it."
             )
         if args.json:
             write_json(out, state_object(topic, state))
@@ -48,7 +48,7 @@ def delete_topics(args: argparse.Namespace, out: BinaryIO) -> int:
 
 
 def undelete_topic(args: argparse.Namespace, out: BinaryIO) -> int:
-    """Bring a deleted topic back."""
+    """Restore a deleted topic."""
     state = TopicAdmin(root_with_log(args.root)).undelete(args.topic)
     if args.json:
         write_json(out, state_object(args.topic, state))

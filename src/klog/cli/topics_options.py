@@ -28,9 +28,9 @@ _DELETE_HELP = """\
 On a terminal, klog shows how much data the topics have and asks. It deletes the topics only if the
 answer is y or yes. With --yes, or if standard input is not a terminal, klog does not ask.
 
-`klog topics undelete` brings a topic back until vacuum deletes its files."""
+`klog topics undelete` restores a deleted topic until vacuum deletes its files."""
 _UNDELETE_HELP = """\
-The topic gets back the id, records, offsets, configs and writers that it had when it was deleted.
+The topic has the id, records, offsets, configs and writers again that it had when it was deleted.
 
 This fails if another topic was created with the name, or if vacuum has deleted one of the files.
 The error names the file. Vacuum keeps the files of a deleted topic for the grace period, 24 hours
@@ -122,7 +122,7 @@ def _add_changes(actions: argparse._SubParsersAction[Any], common: argparse.Argu
     )
     delete.add_argument("--yes", action="store_true", help="delete without asking")
     delete.add_argument("--json", action="store_true", help="print one JSON object for each topic")
-    undelete = _action(actions, common, "undelete", "bring a deleted topic back", _UNDELETE_HELP)
+    undelete = _action(actions, common, "undelete", "restore a deleted topic", _UNDELETE_HELP)
     undelete.set_defaults(load=_load_undelete, parser=undelete)
     for action in (create, alter, delete, undelete):
         add_client_options(action, ADMIN_OPTIONS)

@@ -74,7 +74,8 @@ def decode(
     Raises:
         klog.OptionError: An argument is wrong, or a library is missing. The message names the extra
             to install, such as `klog[avro]`.
-        klog.RegistryError: The registry does not have a subject, or does not answer.
+        klog.RegistryError: The registry does not answer, or refuses the request.
+        klog.SchemaNotFoundError: The registry does not have the schema.
         klog.SchemaError: A schema is invalid, or has no type in Spark.
     """
     from klog.values.spark_decode import decode_frame
@@ -188,7 +189,8 @@ def decode_batches(
     Raises:
         klog.OptionError: An argument is wrong, or a library is missing. The message names the extra
             to install, such as `klog[avro]`.
-        klog.RegistryError: The registry does not have a subject, or does not answer.
+        klog.RegistryError: The registry does not answer, or refuses the request.
+        klog.SchemaNotFoundError: The registry does not have the schema.
         klog.SchemaError: A schema is invalid, or has no type in Arrow.
     """
     from klog.values.batch_columns import decode_batches as decoded

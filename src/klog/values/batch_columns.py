@@ -94,7 +94,8 @@ def decode_batches(
 
     Raises:
         OptionError: An argument is wrong, or a library is missing.
-        RegistryError: The registry does not have a subject, or does not answer.
+        RegistryError: The registry does not answer, or refuses the request.
+        SchemaNotFoundError: The registry does not have the schema.
         SchemaError: A schema is not one, or has no type in Arrow.
     """
     check_on_error(on_error)

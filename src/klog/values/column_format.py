@@ -133,7 +133,8 @@ def make_decoder(column: ColumnFormat) -> Decoder:
 
     Raises:
         OptionError: Something is missing or wrong, such as a library.
-        RegistryError: The registry does not have a subject, or does not answer.
+        RegistryError: The registry does not answer, or refuses the request.
+        SchemaNotFoundError: The registry does not have the schema.
         SchemaError: The schema is not one, or has no type in Arrow.
     """
     if column.name in ARROW_TYPES:

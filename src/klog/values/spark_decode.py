@@ -45,7 +45,8 @@ def decode_frame(df: DataFrame, columns: Sequence[ColumnFormat], on_error: str) 
 
     Raises:
         OptionError: An argument is wrong, a column or a library is missing.
-        RegistryError: The registry does not have a subject, or does not answer.
+        RegistryError: The registry does not answer, or refuses the request.
+        SchemaNotFoundError: The registry does not have the schema.
         SchemaError: A schema is not one, or has no type in Spark.
     """
     check_on_error(on_error)
