@@ -51,7 +51,8 @@ def scan(
     Raises:
         OptionError: There is no such topic, column or version, or an argument is wrong.
         OffsetOutOfRangeError: The log does not have the offset of a bound.
-        RegistryError: The registry does not have a subject, or does not answer.
+        RegistryError: The registry does not answer, or refuses the request.
+        SchemaNotFoundError: The registry does not have the schema.
         SchemaError: A schema is not one, or has no type in Arrow.
     """
     names = _known(columns)
