@@ -61,7 +61,7 @@ def test_seconds_of_lanes_are_added_up(tmp_path: Path) -> None:
 def test_a_run_ends_with_its_table(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(run_suites.RUNS, "test", [[("make", "help")]])
+    monkeypatch.setitem(run_suites.RUNS, "test", ([[("make", "help")]], ""))
     assert run_suites.main("test") == 0
     *_, steps, suites, total = capfd.readouterr().out.splitlines()
     assert steps.endswith("s  make help")

@@ -101,9 +101,14 @@ FULL: Sequence[Lane] = (
 )
 SLOWEST = 15
 """So many tests of each step are named with their seconds."""
-QUICK_JVMS = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
+QUICK_JVMS = "-XX:TieredStopAtLevel=1"
 """Spark's drivers compile once: a second time took two fifths of what a suite costs them."""
-RUNS = {"test": TEST, "ci": CI, "full": FULL}
+INTERPRETED = (
+    f"{QUICK_JVMS} -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
+)
+"""Spark writes no Java for each plan, which is two fifths of what tests on Delta tables cost. The
+full run has Spark's default, and so do processes whose own options take the place of these."""
+RUNS = {"test": (TEST, INTERPRETED), "ci": (CI, INTERPRETED), "full": (FULL, QUICK_JVMS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +123,13 @@ class StepResult:
 
 @dataclass(slots=True)
 class Run:
-    """The lanes of one run: their processes while they run, their results afterwards."""
+    """The lanes of one run: their processes while they run, their results afterwards.
+
+    `jvm_options` are those of Spark's drivers.
+    """
 
     folder: Path
+    jvm_options: str = QUICK_JVMS
     steps: list[StepResult] = field(default_factory=list)
     _processes: set[subprocess.Popen[bytes]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -193,7 +202,11 @@ class Run:
         return subprocess.Popen(  # noqa: S603
             command,
             # Runs would race for one folder of temporary files.
-            env={**os.environ, **QUICK_JVMS, "PYTEST_DEBUG_TEMPROOT": folder},
+            env={
+                **os.environ,
+                "SPARK_SUBMIT_OPTS": self.jvm_options,
+                "PYTEST_DEBUG_TEMPROOT": folder,
+            },
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -205,10 +218,11 @@ def main(name: str) -> int:
     """Run the lanes of this name and print their table; return the exit code."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        run = Run(Path(folder))
+        lanes, jvm_options = RUNS[name]
+        run = Run(Path(folder), jvm_options)
         signal.signal(signal.SIGTERM, lambda *_: run.stop())
         try:
-            is_passed = run.run(RUNS[name])
+            is_passed = run.run(lanes)
         except KeyboardInterrupt:
             run.stop()
             is_passed = False
