@@ -63,13 +63,13 @@ CI: Sequence[Lane] = (
         ("pytest", f"{ON_SPARK} and not full"),
         ("make", "fuzz", "FUZZ_SECONDS=45"),
         ("pytest", f"{SLOW} and not full"),
-        ("pytest", f"{DELTA_KILLS} and not full"),
     ],
     [
         ("minio",),
         ("pytest", f"{ON_STORES} and not full"),
         ("pytest", f"{ON_CLUSTERS} and not full"),
         ("make", "bench-tiny"),
+        ("pytest", f"{DELTA_KILLS} and not full"),
     ],
     [("pytest", f"{ON_KAFKA} and not full"), ("pytest", f"{ON_DELTA} and not full")],
     [

@@ -74,6 +74,7 @@ def until_checkpointed(broker: Broker, topic: str, expected: Account) -> None:
     raise AssertionError(f"{topic}: the broker checkpointed no high watermark")
 
 
+@pytest.mark.full  # The other tests read a log being written, too.
 def test_batches_of_a_log_being_written(
     spark: SparkSession, broker: Broker, client: Client
 ) -> None:

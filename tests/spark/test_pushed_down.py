@@ -18,7 +18,11 @@ from tests.support.explained_plan import explain
 
 pytestmark = pytest.mark.spark
 
-KINDS = ("shifted", "compacted by klog", "emptied", "txn.interleaved")
+KINDS = (
+    "shifted",
+    "txn.interleaved",
+    *(pytest.param(kind, marks=pytest.mark.full) for kind in ("compacted by klog", "emptied")),
+)
 
 
 @pytest.fixture(scope="module", params=KINDS)

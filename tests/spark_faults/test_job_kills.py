@@ -140,6 +140,7 @@ def test_spark_submit_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
     assert upkeep_results.records(root, {}) == upkeep_results.records(step.root, {})
 
 
+@pytest.mark.full  # CI kills executors that write (test_standalone.py).
 def test_a_killed_worker_and_a_killed_executor(cluster: Cluster, tmp_path: Path) -> None:
     """SIGKILL during a job: Spark runs the task again; the first attempt leaves orphan files."""
     roots = {name: str(tmp_path / name) for name in ("here", "there")}
