@@ -35,8 +35,8 @@ object WriteDistribution extends SparkStrategy {
     classOf[HashPartitioningLike].getMethod("expressions")
     classOf[ShufflePartitionIdPassThrough].getMethod("expr")
     classOf[PartitioningCollection].getMethod("partitionings")
-    classOf[Partitioning].getMethod("satisfies", classOf[Distribution])
-    ClusteredDistribution.getClass.getMethods
+    classOf[RangePartitioning].getMethod("ordering")
+    SinglePartition.getClass.getMethods
     classOf[MicroBatchWrite].getMethod("writeSupport")
     classOf[DistributedRows].getMethods
     classOf[DistributedRowsExec].getMethods
@@ -91,7 +91,8 @@ final case class DistributedRowsExec(child: SparkPlan, tasks: PlannedTasks) exte
     case all: PartitioningCollection => all.partitionings.exists(isBy(_, partition))
     case hash: HashPartitioningLike => areOf(hash.expressions, partition)
     case direct: ShufflePartitionIdPassThrough => areOf(Seq(direct.expr), partition)
-    case other => other.satisfies(ClusteredDistribution(Seq(partition)))
+    case range: RangePartitioning => areOf(range.ordering.map(_.child), partition)
+    case other => other == SinglePartition
   }
 
   /** Whether expressions have one value for all rows of a partition. */
