@@ -225,11 +225,15 @@ def test_rows_that_spark_has_brought_together(
         joined = df.join(names.hint("merge"), "partition").where("value % 2 = 0")
         assert append(joined, tmp_path) == 3 * PARTITIONS
         assert "KlogRowsInPlace" in plan_of_last_query(spark)
+        assert append(df.repartitionByRange(8, "partition"), tmp_path) == 4 * PARTITIONS
+        assert "KlogRowsInPlace" in plan_of_last_query(spark)
+        assert append(df.coalesce(1), tmp_path) == 5 * PARTITIONS
+        assert "KlogRowsInPlace" in plan_of_last_query(spark)
         repartitioned.unpersist()
     finally:
         spark.conf.unset("spark.sql.adaptive.enabled")
     assert main(["verify", "--root", str(tmp_path)]) == 0
-    assert sum(map(len, written(tmp_path).values())) == 2 * ROWS + ROWS // 2
+    assert sum(map(len, written(tmp_path).values())) == 4 * ROWS + ROWS // 2
 
 
 def test_streams_have_one_file_a_partition_and_batch(spark: SparkSession, tmp_path: Path) -> None:
