@@ -1,7 +1,7 @@
 """What a compiled class has and what it links to, read from its bytes.
 
-The rule: the constant pool names each class, field and method that the code uses, with the types
-that it was compiled against (The Java Virtual Machine Specification, chapter 4). Nothing else of
+The rule: the constant pool names each field and method that the code uses, with the types that it
+was compiled against (The Java Virtual Machine Specification, chapter 4). Nothing else of
 the code is read.
 """
 
@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_TEXT, _LONG, _DOUBLE, _CLASS, _FIELD, _METHOD, _INTERFACE_METHOD = 1, 5, 6, 7, 9, 10, 11
+_TEXT, _LONG, _DOUBLE, _FIELD, _METHOD, _INTERFACE_METHOD = 1, 5, 6, 9, 10, 11
 _SIZES = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4}
 _SIZES |= {15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
 """Bytes of a constant after its tag."""
@@ -27,13 +27,11 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClassFile:
-    """A class: its parents, its own members, and the members and classes that its code names."""
+    """A class: its parents, its own members, and the members that its code names."""
 
-    name: str
     parents: tuple[str, ...]
     members: frozenset[tuple[str, str]]
     links: frozenset[Link]
-    classes: frozenset[str]
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ClassFile:
@@ -48,7 +46,7 @@ class _Reader:
 
     def read(self) -> ClassFile:
         self._read_constants()
-        _, this, parent, count = self._numbers(4)
+        _, _, parent, count = self._numbers(4)
         interfaces = self._numbers(count)
         parents = tuple(self._class(at) for at in (parent, *interfaces) if at)
         members = frozenset([*self._members(), *self._members()])
@@ -57,10 +55,7 @@ class _Reader:
             for tag, content in self._constants.values()
             if tag in (_FIELD, _METHOD, _INTERFACE_METHOD)
         )
-        classes = frozenset(
-            self._class(at) for at, (tag, _) in self._constants.items() if tag == _CLASS
-        )
-        return ClassFile(self._class(this), parents, members, links, classes)
+        return ClassFile(parents, members, links)
 
     def _numbers(self, count: int) -> tuple[int, ...]:
         """Return the next numbers of two bytes."""

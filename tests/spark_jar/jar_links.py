@@ -61,13 +61,13 @@ class Jars:
             if name in seen or name in _WITHOUT_MEMBERS:
                 continue
             seen.add(name)
-            found = self.find(name)
-            if found is None:
+            owner = self.find(name)
+            if owner is None:
                 return name.startswith("java/")
-            if (link.name, link.types) in found.members:
+            if (link.name, link.types) in owner.members:
                 return True
             if link.name != "<init>":
-                left += reversed(found.parents)
+                left += owner.parents
         return False
 
 
@@ -87,9 +87,9 @@ def links() -> list[Link]:
     """Return the members of Spark's classes that klog's jar links to, sorted."""
     jar = Jars([klog_jar()])
     own = set(jar)
-    classes = [found for name in own if (found := jar.find(name))]
+    classes = filter(None, map(jar.find, own))
+    every = {link for compiled in classes for link in compiled.links}
     jar.close()
-    every = {link for found in classes for link in found.links}
     return sorted(link for link in every if link.owner.startswith(SPARK) and link.owner not in own)
 
 
