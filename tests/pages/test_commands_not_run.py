@@ -53,6 +53,9 @@ def _blocks() -> list[tuple[str, str]]:
     return [(page, text) for page, text in blocks if _COMMAND.match(text)]
 
 
+BLOCKS = _blocks()
+
+
 def _klogs(text: str) -> list[list[str]]:
     """Return the command lines of klog in a block, without `klog`."""
     lines = text.replace("\\\n", "").splitlines()
@@ -63,23 +66,16 @@ def _klogs(text: str) -> list[list[str]]:
 
 
 def test_each_command_that_is_not_run_has_a_reason() -> None:
-    used = {
-        (page, begin)
-        for page, text in _blocks()
-        for at, begin in NOT_RUN
-        if at == page and text.startswith(begin)
-    }
-    assert used == set(NOT_RUN)
-    without = [
-        (page, text.splitlines()[0])
-        for page, text in _blocks()
-        if not any(page == at and text.startswith(begin) for at, begin in NOT_RUN)
+    reasons = [
+        [(at, begin) for at, begin in NOT_RUN if at == page and text.startswith(begin)]
+        for page, text in BLOCKS
     ]
-    assert not without
+    assert [block for block, own in zip(BLOCKS, reasons, strict=True) if not own] == []
+    assert {reason for own in reasons for reason in own} == set(NOT_RUN)
 
 
 @pytest.mark.parametrize(
-    "arguments", [words for _, text in _blocks() for words in _klogs(text)], ids=" ".join
+    "arguments", [words for _, text in BLOCKS for words in _klogs(text)], ids=" ".join
 )
 def test_klogs_own_commands_are_parsed(arguments: list[str]) -> None:
     args, unknown = command_line(arguments[0]).parse_known_args(arguments)

@@ -33,8 +33,7 @@ class Block(NamedTuple):
 
 def blocks_of(page: str) -> list[Block]:
     """Return the blocks of a page in Markdown that can be run."""
-    fences = [(info.partition(" ")[0], code) for info, code in _FENCE.findall(page)]
-    fences = [fence for fence in fences if not fence[0].startswith("{")]
+    fences = [fence for fence in _fences(page) if not fence[0].startswith("{")]
     following = [*fences, ("", "")][1:]
     return [
         Block(language, code, text if after == TEXT else None)
@@ -45,7 +44,12 @@ def blocks_of(page: str) -> list[Block]:
 
 def texts_of(page: str) -> list[str]:
     """Return the `text` blocks of a page."""
-    return [code for info, code in _FENCE.findall(page) if info.partition(" ")[0] == TEXT]
+    return [code for language, code in _fences(page) if language == TEXT]
+
+
+def _fences(page: str) -> list[tuple[str, str]]:
+    """Return language and code of each fence, also of directives."""
+    return [(info.partition(" ")[0], code) for info, code in _FENCE.findall(page)]
 
 
 def prints(printed: str, expected: str) -> bool:
