@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from klog.jobs import verify
 from tests.delta.changed_table import ChangedTable
 from tests.delta.copied_rows import TOPIC
 from tests.delta.from_delta_process import PYTHON_PATH, FromDeltaProcess
-from tests.delta.verb_process import WAIT_SECONDS
 from tests.spark_faults.drivers import HOOKS, Fault
 from tests.spark_faults.standalone_cluster import Cluster
 
@@ -144,10 +142,7 @@ def test_two_processes_that_go_on(table: ChangedTable, tmp_path: Path) -> None:
     ):
         for number in range(20):
             table.sql(f"update {{t}} set name = '{number}' where id = {number % 3}")
-        deadline = time.monotonic() + WAIT_SECONDS
-        while not table.has_topic():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        first.wait_until(table.has_topic, "a topic with records")
         assert first.process.poll() is None
         assert second.process.poll() is None
     table.copy()
