@@ -55,7 +55,7 @@ def scan(
         SchemaNotFoundError: The registry does not have the schema.
         SchemaError: A schema is not one, or has no type in Arrow.
     """
-    names = _known(columns)
+    names = _names_of(columns)
     read_names = _columns_to_read(names, values)
 
     def plan() -> tuple[ReadOptions, list[TaskDict]]:
@@ -83,7 +83,7 @@ def scan(
     return _decode(records, names, topic, values) if values else records
 
 
-def _known(columns: Sequence[str] | None) -> Sequence[str]:
+def _names_of(columns: Sequence[str] | None) -> Sequence[str]:
     """Return the names of the columns as klog writes them."""
     if columns is None:
         return DEFAULT_COLUMNS
