@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-SUITES = ("package", "kafka", "stores", "spark", "slow")
+SUITES = ("package", "kafka", "stores", "delta", "spark", "slow")
 UNIT = "unit"
 
 
