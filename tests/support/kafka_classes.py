@@ -18,6 +18,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError, get_return_value
 
 from tests.corpus import Bounds, Record
+from tests.support.consumer_records import RecordMapper
 from tools.jars import jars, java
 
 JAVA_OPTIONS = (
@@ -113,10 +114,11 @@ def _poll(
     gateway: Any, consumer: Any, spots: Mapping[Where, Any], bounds: Mapping[Where, Bounds]
 ) -> list[Record]:
     wait = gateway.jvm.java.time.Duration.ofMillis(POLL_MILLISECONDS)
+    mapper = RecordMapper(gateway)
     records: list[Record] = []
     pending = list(spots)
     for _ in range(TIMEOUT_POLLS):
-        records += [_record(record) for record in consumer.poll(wait).iterator()]
+        records += mapper.records(consumer.poll(wait))
         pending = [
             where
             for where, spot in spots.items()
@@ -127,20 +129,6 @@ def _poll(
                 records, key=lambda record: (record.topic, record.partition, record.offset)
             )
     raise RuntimeError(f"{TIMEOUT_POLLS} polls did not reach the end of {pending}")
-
-
-def _record(record: Any) -> Record:
-    return Record(
-        topic=record.topic(),
-        partition=record.partition(),
-        offset=int(record.offset()),
-        timestamp=int(record.timestamp()),
-        timestamp_type=record.timestampType().id,
-        key=record.key(),
-        value=record.value(),
-        headers=tuple((header.key(), header.value()) for header in record.headers().toArray()),
-        read_committed=True,
-    )
 
 
 class JavaProducer:
