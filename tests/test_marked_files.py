@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from tools.marked_files import check_marks, read_file_marks
+from tests.support.project import PROJECT
+from tools.marked_files import FileMarks, read_file_marks
+from tools.suite_times import SUITES
 
-if TYPE_CHECKING:
-    from pathlib import Path
+SETTINGS = (PROJECT / "pyproject.toml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -33,14 +37,46 @@ def test_a_file_is_read(tmp_path: Path, text: str, expression: str, is_possible:
     assert read_file_marks(path).can_match(expression) is is_possible
 
 
-def test_marks_of_helpers_count(tmp_path: Path) -> None:
-    (tmp_path / "helper.py").write_text("pytest.param(1, marks=pytest.mark.slow)")
+@pytest.mark.parametrize("name", ["helper.py", "conftest.py"])
+def test_marks_of_helpers_count(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("pytest.param(1, marks=pytest.mark.slow)")
     path = tmp_path / "test_x.py"
     path.write_text("pytestmark = pytest.mark.spark")
     assert read_file_marks(path).can_match("spark and slow")
 
 
-def test_another_mark_is_refused(request: pytest.FixtureRequest) -> None:
-    request.node.add_marker("delta")
-    with pytest.raises(pytest.UsageError, match=r"delta.*Write them there"):
-        check_marks(request.node)
+@pytest.mark.parametrize(
+    ("marks", "is_allowed"),
+    [
+        ({"spark"}, True),
+        ({"spark", "slow"}, True),
+        ({"slow"}, False),
+        ({"spark", "delta"}, False),
+    ],
+)
+def test_other_marks_are_refused(marks: set[str], is_allowed: bool) -> None:
+    of_file = FileMarks(frozenset({"spark"}), frozenset({"spark", "slow"}))
+    assert of_file.allows(frozenset(marks)) is is_allowed
+
+
+def test_a_file_that_is_left_out_is_not_imported(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "from tools.marked_files import check_marks as pytest_itemcollected\n"
+        "from tools.marked_files import pytest_ignore_collect\n"
+    )
+    (tmp_path / "test_left_out.py").write_text("raise AssertionError")
+    (tmp_path / "test_kept.py").write_text("import pytest\n@pytest.mark.spark\ndef test_x(): ...")
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "spark", "-o", "markers=spark"]
+    done = subprocess.run(
+        [*command, "--rootdir", str(tmp_path), "-c", "/dev/null", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+        check=False,
+    )
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_each_marker_is_a_suite_or_part_of_one() -> None:
+    (block,) = re.findall(r"^markers = \[$(.*?)^\]$", SETTINGS, re.DOTALL | re.MULTILINE)
+    assert {*SUITES, "minio", "full"} == set(re.findall(r'^  "(\w+): ', block, re.MULTILINE))

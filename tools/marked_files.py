@@ -1,11 +1,11 @@
 """Collect only the test files that the expression of `-m` can select.
 
-To import all files takes 25 s of CPU, and each step of a run (tools/run_suites.py) would do so.
+To import all files takes 20 to 25 s of CPU. A run (tools/run_suites.py) has eight steps with tests,
+and without this each of them imports all files.
 
 The rule: a mark of a test is written in its file, in a helper in the same folder, or in a conftest
-of a folder above; a mark of a whole file is the line `pytestmark = ...`. `check_marks` refuses a
-test that has another mark. It sees each test, because the steps together select every file.
-A file that is named on the command line is always collected.
+there; a mark of a whole file is the line `pytestmark = ...`. `check_marks` refuses a test with
+other marks. `make full` checks every file. No hook may add a mark that selects tests.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
 
 _MARK = re.compile(r"\bmark\.(\w+)")
 _FILE_MARKS = re.compile(r"^pytestmark = .*$", re.MULTILINE)
-_TESTS = Path(__file__).resolve().parent.parent / "tests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,63 +31,62 @@ class FileMarks:
     always: frozenset[str]
     possible: frozenset[str]
 
+    def allows(self, marks: frozenset[str]) -> bool:
+        """Return whether a test of the file may have exactly these marks."""
+        return self.always <= marks <= self.possible
+
     def can_match(self, expression: str) -> bool:
         """Return whether a test of the file may match an expression of `-m`."""
-        names = set(re.findall(r"\w+", expression)) - {"and", "or", "not"}
-        undecided = names & (self.possible - self.always)
+        compiled = Expression.compile(expression)
+        undecided = (self.possible - self.always).intersection(re.findall(r"\w+", expression))
         return any(
-            _is_match(expression, names, self.always.union(chosen))
+            compiled.evaluate(_MarkMatcher(self.always.union(chosen)))
             for chosen in _subsets(undecided)
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _MarkMatcher:
+    marks: frozenset[str]
+
+    def __call__(self, name: str, /, **_: str | int | bool | None) -> bool:
+        return name in self.marks
+
+
+@cache
 def read_file_marks(path: Path) -> FileMarks:
     """Return the marks of a test file."""
     text = path.read_text()
     always = frozenset(mark for line in _FILE_MARKS.findall(text) for mark in _MARK.findall(line))
-    return FileMarks(always, always.union(_MARK.findall(text), _folder_marks(path.parent)))
+    return FileMarks(always, always.union(_MARK.findall(text), _helper_marks(path.parent)))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out a test file that has no test to select."""
-    if (
-        config.args_source is not pytest.Config.ArgsSource.TESTPATHS
-        or not collection_path.name.startswith("test_")
-        or collection_path.suffix != ".py"
-    ):
-        return None
+    """Leave out a test file that has no test to select, unless the command line names it."""
     expression = config.getoption("markexpr")
-    if not expression or read_file_marks(collection_path).can_match(expression):
+    is_test_file = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
+    if not expression or not is_test_file:
         return None
-    return True
+    return None if read_file_marks(collection_path).can_match(expression) else True
 
 
 def check_marks(item: pytest.Item) -> None:
     """Raise pytest.UsageError for a test whose marks are not those that its file may have."""
-    marks = {mark.name for mark in item.iter_markers()}
-    of_file = _cached_marks(item.path)
-    if not (of_file.always <= marks <= of_file.possible):
+    marks = frozenset(mark.name for mark in item.iter_markers())
+    of_file = read_file_marks(item.path)
+    if not of_file.allows(marks):
         raise pytest.UsageError(
-            f"{item.nodeid} has the marks {sorted(marks)}, and its file may have "
-            f"{sorted(of_file.possible)} by the rule of tools/marked_files.py. Write them there"
+            f"{item.nodeid} has the marks {sorted(marks)}. By the rule of tools/marked_files.py "
+            f"each test of its file has {sorted(of_file.always)}, and may have "
+            f"{sorted(of_file.possible)}. Write its marks there"
         )
 
 
-_cached_marks = cache(read_file_marks)
-
-
 @cache
-def _folder_marks(folder: Path) -> frozenset[str]:
-    """Return the marks in helpers of this folder, and in the conftests of it and those above."""
-    files = [path for path in folder.glob("*.py") if not path.name.startswith("test_")]
-    files += [above / "conftest.py" for above in folder.parents if above.is_relative_to(_TESTS)]
-    texts = (path.read_text() for path in files if path.exists())
-    return frozenset(mark for text in texts for mark in _MARK.findall(text))
-
-
-def _is_match(expression: str, names: Iterable[str], marks: frozenset[str]) -> bool:
-    values = {name: name in marks for name in names}
-    return bool(eval(expression, {"__builtins__": {}}, values))  # noqa: S307 - from a developer
+def _helper_marks(folder: Path) -> frozenset[str]:
+    """Return the marks in the files of a folder that are not tests."""
+    helpers = (path for path in folder.glob("*.py") if not path.name.startswith("test_"))
+    return frozenset(mark for path in helpers for mark in _MARK.findall(path.read_text()))
 
 
 def _subsets(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
