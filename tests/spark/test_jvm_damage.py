@@ -39,12 +39,13 @@ def whole_log(path: Path) -> dict[str, Any]:
     return whole_slice(values | {"isCommitted": True, "baseOffset": 0, "offsetShift": 0}, path)
 
 
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.full)])
 @pytest.mark.parametrize("kind", LOGS)
-def test_the_corpus_of_the_fuzzer(jvm: JvmSlices, tmp_path: Path, kind: str) -> None:
+def test_the_corpus_of_the_fuzzer(jvm: JvmSlices, tmp_path: Path, kind: str, step: int) -> None:
     path = tmp_path / "t-0" / "0.log"
     path.parent.mkdir()
     answers: set[str] = set()
-    for seed in sorted((CORPUS / kind).iterdir()):
+    for seed in sampled_inputs(kind, step):
         for data in {seed.read_bytes(), sealed_log(seed.read_bytes())} - {b""}:
             path.write_bytes(data)
             task = [whole_log(path)]
@@ -54,10 +55,20 @@ def test_the_corpus_of_the_fuzzer(jvm: JvmSlices, tmp_path: Path, kind: str) -> 
     assert "error" in answers
 
 
-def sampled(values: Sequence[Any]) -> list[Any]:
-    """Return parameters, three of four for `make full` only."""
+def sampled_inputs(kind: str, step: int) -> list[Path]:
+    """Return each `step`-th input, and those that found a fault."""
+    inputs = sorted((CORPUS / kind).iterdir())
     return [
-        pytest.param(value, marks=pytest.mark.full if number % 4 else ())
+        path
+        for number, path in enumerate(inputs)
+        if number % step == 0 or path.name.startswith("found-")
+    ]
+
+
+def sampled(values: Sequence[Any]) -> list[Any]:
+    """Return parameters, six of seven for `make full` only."""
+    return [
+        pytest.param(value, marks=pytest.mark.full if number % 7 else ())
         for number, value in enumerate(values)
     ]
 
