@@ -197,6 +197,7 @@ def cleaned(broker: Broker, topic: str) -> bool:
     return any(line.startswith(f"{topic} ") for line in text.splitlines())
 
 
+@pytest.mark.full  # test_changing_log.py and test_stream_data_loss.py expire logs without a broker.
 def test_a_log_being_expired(
     spark: SparkSession, broker: Broker, client: Client, tmp_path: Path
 ) -> None:

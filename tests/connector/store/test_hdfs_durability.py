@@ -96,10 +96,13 @@ def test_unreported_block_is_an_error(tmp_path: Path) -> None:
     # With a heartbeat goes what there is to report.
     late = {LATE: "600000", "dfs.heartbeat.interval": "600"}
     with store_servers.Hdfs(tmp_path, store_servers.CLOSED_EARLY | late, datanodes=2) as server:
-        store = HdfsStore(server.url, parse_storage_options({}), wait=lambda tries: None)
+        waits: list[int] = []
+        store = HdfsStore(server.url, parse_storage_options({}), wait=waits.append)
         path = unreported(store, server.url)
+        waits.clear()
         with pytest.raises(StoreError, match=r"/\d: not read: it has 7 bytes, .* blocks of 0\."):
             store.read(path)
+        assert waits == list(range(1, 9))
         with pytest.raises(StoreError, match="blocks of 0"):
             store.open(path, 7)
         assert store.open(path).size_bytes == 0
