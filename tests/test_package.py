@@ -43,7 +43,16 @@ NEXT_PYSPARK = re.findall(r"^NEXT_PYSPARK := (\S+)$", (PROJECT / "Makefile").rea
 
 
 def run(*command: str | Path, cwd: Path = PROJECT, env: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
+    """Return the output of a command that succeeds."""
+    done = completed(*command, cwd=cwd, env=env)
+    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+def completed(
+    *command: str | Path, cwd: Path = PROJECT, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
         env=env,
@@ -53,8 +62,6 @@ def run(*command: str | Path, cwd: Path = PROJECT, env: dict[str, str] | None = 
         timeout=600,
         check=False,
     )
-    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-    return done.stdout
 
 
 def sources() -> dict[str, bytes]:
@@ -139,10 +146,15 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def clean_python(home: Path, *install: str | Path) -> Path:
-    """Create an environment with only what `install` names, and return its Python."""
+    """Create an environment with only what `install` names, and return its Python.
+
+    Locked versions come from uv's cache without the index, which can make uv build PySpark again.
+    """
     python = home / "bin" / "python"
     run(UV, "venv", "--quiet", "--clear", "--python", sys.executable, home)
-    run(UV, "pip", "install", "--quiet", "--python", python, *install)
+    command = (UV, "pip", "install", "--quiet", "--python", python, *install)
+    if completed(*command, "--offline").returncode:
+        run(*command)
     return python
 
 
