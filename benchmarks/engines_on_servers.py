@@ -3,8 +3,8 @@
     python -m benchmarks.engines_on_servers [--records N] [--rounds N] [--hadoop-aws FOLDER]
 
 The rule: whole queries with their planning, warm, in turns. The servers run on this machine, and
-their CPU counts. S3 is MinIO, and is read only if a folder has the jars of `hadoop-aws` and the
-SDK that it names, which are 700 MB.
+their CPU counts. S3 is MinIO, which tools/minio.py builds without optimization. It is read only if
+a folder has the jars of `hadoop-aws` and the SDK that it names, which are 700 MB.
 """
 
 from __future__ import annotations

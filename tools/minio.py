@@ -2,7 +2,8 @@
 
 The rule: the binary is complete or absent. Go builds it in a temporary folder next to the final
 one, with caches of its own (2 GB) that are removed with the folder, and it is renamed into place.
-It lies at `${KLOG_CACHE:-${XDG_CACHE_HOME:-~/.cache}/klog}/bin/minio-<version>`; a second call
+It lies at
+`${KLOG_CACHE:-${XDG_CACHE_HOME:-~/.cache}/klog}/bin/minio-<version>-unoptimized`; a second call
 finds it there. It is a tool of the tests (AGPL), and never a part of klog.
 
     python -m tools.minio        # prints the binary; 3 minutes on two cores the first time
@@ -41,7 +42,7 @@ def minio() -> Path:
 
 
 def _binary() -> Path:
-    return cache() / "bin" / f"minio-{VERSION}"
+    return cache() / "bin" / f"minio-{VERSION}-unoptimized"
 
 
 def _build(binary: Path) -> None:
@@ -64,7 +65,7 @@ def _build(binary: Path) -> None:
             "install",
             "-trimpath",
             "-ldflags=-s -w",
-            "-gcflags=all=-N -l -dwarf=false",  # to optimize it takes a third of the build
+            "-gcflags=all=-N -l -dwarf=false",  # to optimize takes a third of the CPU
             f"github.com/minio/minio@{VERSION}",
         ]
         try:

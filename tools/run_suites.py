@@ -57,7 +57,7 @@ TEST: Sequence[Lane] = (
     [("pytest", f"{ON_KAFKA} and not full"), ("pytest", f"{DELTA_KILLS} and not full")],
     [("pytest", f"{UNIT} and not full"), ("pytest", f"{ON_DELTA} and not full")],
 )
-"""What the README calls: a fresh machine would spend four minutes on building MinIO."""
+"""What the README calls: a fresh machine would spend three minutes on building MinIO."""
 CI: Sequence[Lane] = (
     [
         ("pytest", f"{ON_SPARK} and not full"),

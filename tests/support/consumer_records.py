@@ -27,7 +27,7 @@ class RecordMapper:
         self._mapper = jackson.databind.ObjectMapper()
         self._mapper.setVisibility(members.ALL, visibility.NONE)
         self._mapper.setVisibility(members.FIELD, visibility.ANY)
-        # Jackson alone refuses it; the leader epoch has this type.
+        # Jackson refuses it without another module. The leader epoch has this type.
         optional = jvm.java.lang.Class.forName("java.util.Optional")
         self._mapper.configOverride(optional).setIsIgnoredType(True)
 
@@ -56,7 +56,7 @@ def _header_key(header: Mapping[str, Any]) -> str:
     """Return the key, which Java decodes at the first call that asks for it."""
     if header["key"] is not None:
         return str(header["key"])
-    return b64decode(header["keyBuffer"]).decode()
+    return b64decode(header["keyBuffer"]).decode(errors="replace")  # as Java does
 
 
 def _header_value(header: Mapping[str, Any]) -> bytes | None:
