@@ -50,7 +50,10 @@ def test_runs_go_on_where_the_table_is(
     assert {part.partition: part.end_offset for part in limited.partitions} == latest
 
 
-@pytest.mark.parametrize("option", ["startingTimestamp", "startingOffsetsByTimestamp"])
+@pytest.mark.parametrize(
+    "option",
+    ["startingTimestamp", pytest.param("startingOffsetsByTimestamp", marks=pytest.mark.full)],
+)
 def test_a_start_by_time_counts_for_the_first_batch_alone(
     delta_spark: SparkSession, tmp_path: Path, option: str
 ) -> None:

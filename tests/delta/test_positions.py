@@ -73,6 +73,7 @@ def test_a_restored_table_goes_on_where_it_was(copy: Copy) -> None:
     assert copy.inserted() == 0
 
 
+@pytest.mark.full  # Other tests restore once.
 def test_a_restore_of_a_restore(copy: Copy) -> None:
     last = copy.version()
     copy.sql("RESTORE TABLE {table} TO VERSION AS OF 1")
