@@ -25,8 +25,11 @@ from klog.jobs import compact, import_files, to_files
 from klog.jobs.importing_files import import_ledger, import_plan
 from tests.jobs.file_rows import START_MS, directory_rows, log_rows, manifest_rows
 
-SEEDS = range(12)
-MANY_SEEDS = range(12, 120)
+SEEDS = [
+    *range(12),
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 48)),
+    *(pytest.param(seed, marks=[pytest.mark.slow, pytest.mark.full]) for seed in range(48, 120)),
+]
 MAX_DEPTH = 3
 
 
@@ -72,9 +75,7 @@ def attempt(run: Callable[[], object]) -> None:
         run()
 
 
-@pytest.mark.parametrize(
-    "seed", [*SEEDS, *(pytest.param(seed, marks=pytest.mark.slow) for seed in MANY_SEEDS)]
-)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_to_files(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, to = tmp_path / "root", tmp_path / "files"
     choices = random.Random(seed)
@@ -150,9 +151,7 @@ class SourceFolder:
         (self.path / name).write_text(text % number)
 
 
-@pytest.mark.parametrize(
-    "seed", [*SEEDS, *(pytest.param(seed, marks=pytest.mark.slow) for seed in MANY_SEEDS)]
-)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_import_files(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, choices = tmp_path / "root", random.Random(seed)
     source = SourceFolder(tmp_path / "source", choices)
