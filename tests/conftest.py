@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tools.marked_files import check_marks, pytest_ignore_collect
+from tools.marked_files import pytest_ignore_collect, pytest_itemcollected
 from tools.minio import has_minio
 
 if TYPE_CHECKING:
@@ -18,13 +18,8 @@ if TYPE_CHECKING:
     from tests.support.store_servers import Hdfs, S3Server
 
 
-__all__ = ["pytest_ignore_collect"]
+__all__ = ["pytest_ignore_collect", "pytest_itemcollected"]
 LEFT_OUT = pytest.StashKey[int]()
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Refuse a test whose marks are not in its file."""
-    check_marks(item)
 
 
 @pytest.hookimpl(trylast=True)  # After -m has deselected tests.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +10,6 @@ import pytest
 
 from tests.support.project import PROJECT
 from tools.marked_files import FileMarks, read_file_marks
-from tools.suite_times import SUITES
-
-SETTINGS = (PROJECT / "pyproject.toml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -61,8 +57,7 @@ def test_other_marks_are_refused(marks: set[str], is_allowed: bool) -> None:
 
 def test_a_file_that_is_left_out_is_not_imported(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(
-        "from tools.marked_files import check_marks as pytest_itemcollected\n"
-        "from tools.marked_files import pytest_ignore_collect\n"
+        "from tools.marked_files import pytest_ignore_collect, pytest_itemcollected\n"
     )
     (tmp_path / "test_left_out.py").write_text("raise AssertionError")
     (tmp_path / "test_kept.py").write_text("import pytest\n@pytest.mark.spark\ndef test_x(): ...")
@@ -75,8 +70,3 @@ def test_a_file_that_is_left_out_is_not_imported(tmp_path: Path) -> None:
         check=False,
     )
     assert "1 passed" in done.stdout, done.stdout + done.stderr
-
-
-def test_each_marker_is_a_suite_or_part_of_one() -> None:
-    (block,) = re.findall(r"^markers = \[$(.*?)^\]$", SETTINGS, re.DOTALL | re.MULTILINE)
-    assert {*SUITES, "minio", "full"} == set(re.findall(r'^  "(\w+): ', block, re.MULTILINE))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 from _pytest.mark.expression import Expression
 
+from tests.support.project import PROJECT
 from tools import run_suites
 from tools.run_suites import CI, FULL, TEST, Lane, Run
+from tools.suite_times import SUITES
 
-MARKERS = ["spark", "delta", "kafka", "stores", "package", "slow", "minio", "full"]
+MARKERS = [*SUITES, "minio", "full"]
+SETTINGS = (PROJECT / "pyproject.toml").read_text()
 
 
 def expressions(lanes: list[Lane]) -> list[str]:
@@ -24,6 +28,11 @@ def lanes_with(lanes: list[Lane], markers: tuple[str, ...]) -> int:
         Expression.compile(text).evaluate(lambda name, /, **_: name in markers)
         for text in expressions(lanes)
     )
+
+
+def test_each_marker_is_a_suite_or_part_of_one() -> None:
+    (block,) = re.findall(r"^markers = \[$(.*?)^\]$", SETTINGS, re.DOTALL | re.MULTILINE)
+    assert {*MARKERS} == set(re.findall(r'^  "(\w+): ', block, re.MULTILINE))
 
 
 @pytest.mark.parametrize("size", range(len(MARKERS) + 1))

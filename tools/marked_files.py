@@ -4,14 +4,14 @@ To import all files takes 20 to 25 s of CPU. A run (tools/run_suites.py) has eig
 and without this each of them imports all files.
 
 The rule: a mark of a test is written in its file, in a helper in the same folder, or in a conftest
-there; a mark of a whole file is the line `pytestmark = ...`. `check_marks` refuses a test with
-other marks. `make full` checks every file. No hook may add a mark that selects tests.
+there; a mark of a whole file is the line `pytestmark = ...`. A test with other marks is
+refused. `make full` checks every file. No hook may add a mark that selects tests.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
@@ -39,18 +39,11 @@ class FileMarks:
         """Return whether a test of the file may match an expression of `-m`."""
         compiled = Expression.compile(expression)
         undecided = (self.possible - self.always).intersection(re.findall(r"\w+", expression))
-        return any(
-            compiled.evaluate(_MarkMatcher(self.always.union(chosen)))
-            for chosen in _subsets(undecided)
-        )
 
+        def matches(marks: frozenset[str]) -> bool:
+            return compiled.evaluate(lambda name, /, **_: name in marks)
 
-@dataclass(frozen=True, slots=True)
-class _MarkMatcher:
-    marks: frozenset[str]
-
-    def __call__(self, name: str, /, **_: str | int | bool | None) -> bool:
-        return name in self.marks
+        return any(matches(self.always.union(chosen)) for chosen in _subsets(undecided))
 
 
 @cache
@@ -70,7 +63,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if read_file_marks(collection_path).can_match(expression) else True
 
 
-def check_marks(item: pytest.Item) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Raise pytest.UsageError for a test whose marks are not those that its file may have."""
     marks = frozenset(mark.name for mark in item.iter_markers())
     of_file = read_file_marks(item.path)
@@ -89,6 +82,5 @@ def _helper_marks(folder: Path) -> frozenset[str]:
     return frozenset(mark for path in helpers for mark in _MARK.findall(path.read_text()))
 
 
-def _subsets(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    ordered = sorted(names)
-    return (chosen for count in range(len(ordered) + 1) for chosen in combinations(ordered, count))
+def _subsets(names: frozenset[str]) -> Iterator[tuple[str, ...]]:
+    return (chosen for count in range(len(names) + 1) for chosen in combinations(names, count))

@@ -66,7 +66,7 @@ def test_acknowledged_commit_survives_a_kill(own_hdfs: store_servers.Hdfs) -> No
         assert append(log, state, (0, 4)).log_end == (7, 0)
 
 
-@pytest.mark.full
+@pytest.mark.full  # The next test counts the waits, too.
 def test_reader_waits_for_the_report_of_a_block(tmp_path: Path) -> None:
     """A file closes before DataNodes report it; all files survive a kill."""
     settings = {**store_servers.CLOSED_EARLY, LATE: "700"}
