@@ -76,3 +76,14 @@ def test_a_run_ends_with_its_table(
     assert steps.endswith("s  make help")
     assert suites == "== seconds of each suite"
     assert total.endswith("s  all of it")
+
+
+def test_a_run_that_fails_ends_with_what_failed(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(run_suites.RUNS, "test", ([[("make", "no-such-task")]], ""))
+    assert run_suites.main("test") == 1
+    _, end = capfd.readouterr().out.split("== the end of make no-such-task\n")
+    error, total = end.splitlines()
+    assert "no-such-task" in error
+    assert total.endswith("s  all of it")

@@ -4,7 +4,8 @@ The rule: a lane is a list of steps that run one after another; the lanes of a r
 because suites that wait for servers leave the cores to suites that compute. A step that fails ends
 its lane; the other lanes run to their end. A step's output is printed when the step ends, so that
 lanes do not mix. The last lines are a table: seconds of each step and what it took of the cores,
-which is what the lanes share; then tests and seconds of each suite. The exit code is 1 if a step
+which is what the lanes share; then tests and seconds of each suite. How the failed steps ended
+comes again below it, so that the end of a log says what is wrong. The exit code is 1 if a step
 failed.
 """
 
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,6 +102,8 @@ FULL: Sequence[Lane] = (
 )
 SLOWEST = 15
 """So many tests of each step are named with their seconds."""
+LAST_LINES = 12
+"""So many lines of a failed step are printed again: pytest's are the names of failed tests."""
 QUICK_JVMS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Spark's drivers compile once: a second time took two fifths of what a suite costs them. A JVM
 that compiles once has 48 MB for code by default. The suite on Delta tables fills them, and then a
@@ -122,6 +125,7 @@ class StepResult:
     seconds: float
     cpu_seconds: float
     is_passed: bool
+    last_lines: Sequence[str]
 
 
 @dataclass(slots=True)
@@ -185,7 +189,9 @@ class Run:
             cpu_seconds = usage.ru_utime + usage.ru_stime
             with self._lock:
                 self._processes.discard(process)
-                self.steps.append(StepResult(name, seconds, cpu_seconds, is_passed))
+                output.seek(0)
+                last_lines = deque((line.decode(errors="replace") for line in output), LAST_LINES)
+                self.steps.append(StepResult(name, seconds, cpu_seconds, is_passed, last_lines))
                 output.seek(0)
                 print(f"== {name}", flush=True)  # noqa: T201
                 shutil.copyfileobj(output, sys.stdout.buffer)
@@ -236,6 +242,10 @@ def main(name: str) -> int:
         print("== seconds of each suite")  # noqa: T201
         for suite, (tests, seconds) in sorted(run.suites().items()):
             print(line_of(suite, tests, seconds))  # noqa: T201
+        for step in run.steps:
+            if not step.is_passed:
+                print(f"== the end of {step.name}")  # noqa: T201
+                print("".join(step.last_lines), end="")  # noqa: T201
     print(f"{time.monotonic() - started:8.1f} s  all of it")  # noqa: T201
     return 0 if is_passed else 1
 
