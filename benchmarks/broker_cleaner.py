@@ -22,8 +22,9 @@ from pathlib import Path
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from tests.corpus.clients import TIMEOUT_SECONDS, Client
+from tests.corpus.clients import Client
 from tests.support.kafka_broker import Broker, die_with_parent
+from tests.support.waiting import TIMEOUT_SECONDS
 from tools.jars import jars, java
 
 JAVA_OPTIONS = (

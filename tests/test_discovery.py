@@ -8,12 +8,18 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests.support.waiting import TIMEOUT_SECONDS
+
 HEAVY = "{'fsspec', 'numpy', 'pandas', 'pyarrow', 'lz4', 'zstandard', 'cramjam', 'google_crc32c'}"
 
 
 def run(code: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

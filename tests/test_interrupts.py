@@ -13,6 +13,7 @@ import pytest
 
 from klog.interrupts import ending_at_once
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 
 SIGNALS_ITSELF = """\
 import os, signal, sys
@@ -50,7 +51,7 @@ def interrupted_at(module: str, command: list[str], tmp_path: Path) -> tuple[int
         cwd=PROJECT,
         env={**os.environ, "PYTHONPATH": str(tmp_path), "SIGINT_AT": module},
         capture_output=True,
-        timeout=120,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr
@@ -90,7 +91,7 @@ def test_a_job_started_as_a_program_says_its_help() -> None:
         cwd=PROJECT,
         capture_output=True,
         check=True,
-        timeout=120,
+        timeout=TIMEOUT_SECONDS,
     )
     assert b"usage: jobs/verify.py" in done.stdout
 

@@ -17,6 +17,7 @@ import klog
 from klog import errors, jobs, values
 from klog.errors import KlogError
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 
 ERRORS = [
     value
@@ -151,7 +152,11 @@ def test_every_name_is_on_a_page_of_the_api(package: ModuleType) -> None:
 def test_importing_klog_imports_nothing_else_of_klog() -> None:
     code = "import sys, klog; print(*sorted(m for m in sys.modules if m.startswith('klog')))"
     printed = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=TIMEOUT_SECONDS,
     ).stdout
     assert printed.split() == ["klog", "klog.version"]
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.page_blocks import PYTHON, SHELL, blocks_of, link_project, run_blocks
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 
 README = (PROJECT / "README.md").read_text()
 BLOCKS = blocks_of(README)
@@ -41,7 +42,12 @@ def test_there_is_something_to_run() -> None:
 @pytest.mark.parametrize("line", MAKE_LINES)
 def test_make_commands_are_tasks(line: str) -> None:
     listed = subprocess.run(
-        ["make", "help"], cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True
+        ["make", "help"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=True,
     )
     assert " ".join(line.split()[:2]) in {
         " ".join(task.split()[:2]) for task in listed.stdout.splitlines()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import klog
+from tests.support.waiting import TIMEOUT_SECONDS
 
 BIN = Path(sys.executable).parent
 COMPLETE = """\
@@ -33,7 +34,7 @@ def completions(typed: str, folder: Path, **environment: str) -> set[str]:
         env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=TIMEOUT_SECONDS,
         check=True,
     )
     assert done.stderr == ""

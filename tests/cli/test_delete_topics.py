@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_root import Root
+from tests.support.waiting import TIMEOUT_SECONDS
 
 KLOG = Path(sys.executable).with_name("klog")
 
@@ -36,7 +37,7 @@ def on_terminal(root: Root, answer: bytes, *arguments: str) -> tuple[int, bytes,
         start_new_session=True,
     ) as process:
         os.close(terminal)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=TIMEOUT_SECONDS)
     text = b""
     try:
         while part := os.read(controller, 1 << 16):
@@ -86,7 +87,8 @@ def test_a_script_is_not_asked(root: Root) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        assert process.wait(timeout=60) == 0  # Its stdin is still open: it waited for no line.
+        # Its stdin is still open: it waited for no line.
+        assert process.wait(timeout=TIMEOUT_SECONDS) == 0
     assert root.does("topics", "list") == "b\n"
 
 

@@ -16,9 +16,9 @@ import pytest
 import klog
 from klog.connector.embedded import Log
 from tests.corpus import scene
+from tests.support.waiting import TIMEOUT_SECONDS
 
 KLOG = str(Path(sys.executable).with_name("klog"))
-WAIT_SECONDS = 60
 VALUES = ("-f", r"%t-%p:%o %s\n")
 
 
@@ -67,13 +67,13 @@ def test_it_prints_what_comes_and_new_partitions(log: Log, path: str) -> None:
         append(log, "a", "five", partition=1)
         assert lines(process, 1) == ["a-1:0 five"]
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=WAIT_SECONDS) == ("", "")
+        assert process.communicate(timeout=TIMEOUT_SECONDS) == ("", "")
         assert process.returncode == 130
 
 
 def test_no_record_is_asked_for(log: Log, path: str) -> None:
     with following(path, "-t", "a", "-c", "0") as process:
-        assert process.communicate(timeout=WAIT_SECONDS) == ("", "")
+        assert process.communicate(timeout=TIMEOUT_SECONDS) == ("", "")
         assert process.returncode == 0
 
 
@@ -82,13 +82,13 @@ def test_several_topics_from_their_ends(log: Log, path: str) -> None:
     append(log, "a", "old")
     with following(path, "-t", "a,b", "-o", "end", "-c", "2") as process:
         time.sleep(0.1)
-        for _ in range(WAIT_SECONDS):  # It sees only what comes after its first look.
+        for _ in range(TIMEOUT_SECONDS):  # It sees only what comes after its first look.
             append(log, "a", "new")
             append(log, "b", "new")
             if process.poll() is not None:
                 break
             time.sleep(0.5)
-        out, err = process.communicate(timeout=WAIT_SECONDS)
+        out, err = process.communicate(timeout=TIMEOUT_SECONDS)
         assert (process.returncode, err) == (0, "")
         assert len(out.splitlines()) == 2
         assert "old" not in out
@@ -103,17 +103,17 @@ def test_a_topic_made_again_is_read_from_its_start(log: Log, path: str) -> None:
         append(log, "a", "again")
         if lines(process, 1) == ["a-0:0 again"]:
             process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=WAIT_SECONDS)
+            _, err = process.communicate(timeout=TIMEOUT_SECONDS)
             assert "created again" in err
         else:  # A poll came between the two changes: it names the topic that is gone.
-            _, err = process.communicate(timeout=WAIT_SECONDS)
+            _, err = process.communicate(timeout=TIMEOUT_SECONDS)
             assert process.returncode == 1
             assert "topic a" in err
 
 
 def test_no_record_of_a_topic_that_does_not_exist(log: Log, path: str) -> None:
     with following(path, "-t", "nosuch", "-c", "0") as process:
-        _, err = process.communicate(timeout=WAIT_SECONDS)
+        _, err = process.communicate(timeout=TIMEOUT_SECONDS)
         assert process.returncode == 1
         assert "there is no topic nosuch" in err
 
@@ -132,7 +132,7 @@ def test_a_restored_topic_is_read_from_where_it_has_changed(log: Log, path: str)
         append(log, "a", "five")
         assert lines(process, 1) == ["a-0:4 five"]
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=WAIT_SECONDS)
+        _, err = process.communicate(timeout=TIMEOUT_SECONDS)
         assert (
             "restored an earlier version, which has other records or none from offset 1 on" in err
         )
@@ -144,7 +144,7 @@ def test_it_ends_while_it_waits_and_its_reader_is_gone(log: Log, path: str) -> N
         assert lines(process, 1) == ["a-0:0 one"]
         assert process.stdout is not None
         process.stdout.close()
-        assert process.wait(timeout=WAIT_SECONDS) == 0
+        assert process.wait(timeout=TIMEOUT_SECONDS) == 0
         assert process.stderr is not None
         assert process.stderr.read() == ""
 
@@ -168,7 +168,7 @@ def test_an_end_excludes_follow(path: str) -> None:
         result = subprocess.run(
             [KLOG, "consume", "-t", "a", "--root", path, "--follow", *other],
             capture_output=True,
-            timeout=WAIT_SECONDS,
+            timeout=TIMEOUT_SECONDS,
             check=False,
         )
         assert (result.returncode, result.stdout) == (2, b"")

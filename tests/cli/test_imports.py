@@ -14,6 +14,7 @@ from klog.cli import verb_table
 from klog.cli.command_line import command_line
 from tests.corpus import scene
 from tests.support.verb_parsers import VERBS
+from tests.support.waiting import TIMEOUT_SECONDS
 
 KLOG = Path(sys.executable).with_name("klog")
 HEAVY = {"asyncio", "fsspec", "numpy", "obstore", "pandas", "pyarrow", "pyspark"}
@@ -36,7 +37,7 @@ def modules_of(tmp_path: Path, *arguments: str) -> set[str]:
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         check=True,
-        timeout=120,
+        timeout=TIMEOUT_SECONDS,
     )
     return set(script.with_name("klog.modules").read_text().split())
 
@@ -61,7 +62,7 @@ def test_sigint_is_taken_over_before_other_imports() -> None:
     """What is imported before it is a time in which Ctrl-C prints a traceback."""
     printed = subprocess.run(
         [sys.executable, "-c", "import sys, klog.cli; print(*sys.modules)"],
-        capture_output=True, check=True, text=True, timeout=60,
+        capture_output=True, check=True, text=True, timeout=TIMEOUT_SECONDS,
     ).stdout.split()  # fmt: skip
     assert {name for name in printed if name.partition(".")[0] == "klog"} == {
         "klog", "klog.version", "klog.cli", "klog.interrupt_exit"

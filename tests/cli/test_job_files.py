@@ -10,10 +10,13 @@ import pytest
 
 from klog.cli.job_verbs import COMMANDS
 from tests.support.klog_command import Klog
+from tests.support.waiting import TIMEOUT_SECONDS
 
 
 def started(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=True
+    )
     return done.stdout
 
 

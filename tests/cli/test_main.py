@@ -13,6 +13,7 @@ import pytest
 from klog import __version__
 from tests.corpus import scene
 from tests.support.klog_command import Klog
+from tests.support.waiting import TIMEOUT_SECONDS
 
 KLOG = Path(sys.executable).with_name("klog")
 JBOD = [str(path) for path in scene("jbod").log_dirs]
@@ -120,7 +121,7 @@ def test_the_installed_command_refuses_in_one_line() -> None:
     result = subprocess.run(
         [KLOG, "consume", "--topic", "nope", "--root", RECORDS],
         capture_output=True,
-        timeout=60,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
     assert (result.returncode, result.stdout) == (1, b"")
@@ -138,4 +139,4 @@ def test_a_closed_pipe_ends_it_quietly() -> None:
         assert running.stdout.readline().startswith(b"0 ")
         running.stdout.close()
         assert running.stderr.read() == b""
-        assert running.wait(timeout=60) == 0
+        assert running.wait(timeout=TIMEOUT_SECONDS) == 0

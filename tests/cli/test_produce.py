@@ -18,11 +18,11 @@ import pytest
 from klog.cli import produce
 from klog.connector.embedded import Log, open_log
 from tests.support.klog_command import CommandResult, Klog
+from tests.support.waiting import TIMEOUT_SECONDS
 
 COMMAND = [sys.executable, "-c", "import sys; from klog.cli import main; sys.exit(main())"]
 BOTH = ("--property", "parse.key=true", "--reader-property", "parse.headers=true")
 OPTION = ["--compression-codec"]
-WAIT_SECONDS = 60
 
 Produce = Callable[..., CommandResult]
 
@@ -268,12 +268,12 @@ class Running:
 
     def end(self, by: int) -> tuple[int, bytes]:
         self.process.send_signal(by)
-        _, errors = self.process.communicate(timeout=WAIT_SECONDS)
+        _, errors = self.process.communicate(timeout=TIMEOUT_SECONDS)
         return self.process.returncode, errors
 
 
 def wait_for(log: Log, expected: list[bytes]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while values(log) != expected:
         assert time.monotonic() < deadline, values(log)
         time.sleep(0.05)
@@ -317,7 +317,7 @@ def _until_read(running: Running) -> None:
 
     assert running.process.stdin is not None
     size = array.array("i", [1])
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while size[0]:
         fcntl.ioctl(running.process.stdin.fileno(), termios.FIONREAD, size)
         assert time.monotonic() < deadline

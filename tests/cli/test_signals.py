@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import klog
+from tests.support.waiting import TIMEOUT_SECONDS
 
 KLOG = Path(sys.executable).with_name("klog")
 SIGNALS_AT_CALL = """\
@@ -52,7 +53,7 @@ def run(arguments: list[str], root: str, tmp_path: Path, calls: int) -> tuple[bo
         [sys.executable, KLOG, *arguments, "--root", root],
         env={**os.environ, **environment},
         capture_output=True,
-        timeout=120,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
     return hit.exists(), done.returncode, done.stderr
@@ -80,7 +81,7 @@ def test_a_signal_at_the_end_of_the_interpreter(root: str, tmp_path: Path) -> No
         [sys.executable, KLOG, "topics", "list", "--root", root],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
-        timeout=120,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
     assert done.stderr == b""

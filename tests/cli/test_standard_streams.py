@@ -14,6 +14,7 @@ import pytest
 import klog as klog_package
 from tests.support.command_root import Root
 from tests.support.klog_command import Klog
+from tests.support.waiting import TIMEOUT_SECONDS
 
 KLOG = str(Path(sys.executable).with_name("klog"))
 NOT_UTF8 = os.fsdecode(b"a\xffb")
@@ -23,7 +24,7 @@ def in_shell(redirection: str, *arguments: str) -> subprocess.CompletedProcess[b
     return subprocess.run(
         ["sh", "-c", f'exec "$0" "$@" {redirection}', KLOG, *arguments],
         capture_output=True,
-        timeout=60,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
 
@@ -66,7 +67,10 @@ def test_a_job_needs_its_stdout(on_root: Root) -> None:
     on_root.does("topics", "create", "--topic", "t")
     job = (sys.executable, "-m", "klog.jobs.verify", "--root", str(on_root.path))
     result = subprocess.run(
-        ["sh", "-c", 'exec "$0" "$@" >&-', *job], capture_output=True, timeout=60, check=False
+        ["sh", "-c", 'exec "$0" "$@" >&-', *job],
+        capture_output=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
     )
     assert result.returncode == 1
     assert result.stderr.startswith(b"klog: stdout: it is closed. Send the output to a file")

@@ -16,6 +16,7 @@ from klog.connector.spark_errors import (
     with_causes,
 )
 from klog.errors import CorruptRecordError, KlogError, OptionError
+from tests.support.waiting import TIMEOUT_SECONDS
 
 _WORKER = """
 import io, sys
@@ -43,7 +44,7 @@ def sent_to_spark(error: str, process: str) -> str:
         [sys.executable, "-c", _WORKER.format(error=error, process=process)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=TIMEOUT_SECONDS,
         check=True,
     )
     return done.stdout.strip()

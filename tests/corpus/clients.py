@@ -20,9 +20,9 @@ from confluent_kafka.admin import (
 )
 
 from tests.support.kafka_broker import Broker
+from tests.support.waiting import TIMEOUT_SECONDS
 
 EPOCH_2024 = 1_704_067_200_000
-TIMEOUT_SECONDS = 60.0
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 

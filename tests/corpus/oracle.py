@@ -17,7 +17,8 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, Message, Topic
 from confluent_kafka.admin import OffsetSpec
 
 from tests.corpus import LONGEST_VALUE_KEPT_BYTES, Bounds, Digest
-from tests.corpus.clients import TIMEOUT_SECONDS, Client
+from tests.corpus.clients import Client
+from tests.support.waiting import TIMEOUT_SECONDS
 
 Where = tuple[str, int]
 Account = dict[tuple[str, int, int], dict[str, Any]]

@@ -10,8 +10,9 @@ import random
 
 from confluent_kafka import Producer
 
-from tests.corpus.clients import TIMEOUT_SECONDS, Client, batch, numbered
+from tests.corpus.clients import Client, batch, numbered
 from tests.corpus.corpus_topics import SMALL_SEGMENTS
+from tests.support.waiting import TIMEOUT_SECONDS
 
 STEPS = 90
 

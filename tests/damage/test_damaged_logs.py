@@ -40,6 +40,7 @@ from tests.damage.damage_cases import (
 from tests.damage.damage_kinds import fill_with_zeros, flip, remove, shorten, take_from
 from tests.damage.damage_tables import ANSWERED, DAMAGED_BATCHES, LENGTH, REFUSED
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 
 
 def of(cases: list[Case], often: int = 1) -> pytest.MarkDecorator:
@@ -233,7 +234,7 @@ def _measured(directories: list[Path]) -> list[list[str]]:
     """Read in a process of its own: rows, position, path, reason, MiB at most so far."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, *map(str, directories)],
-        capture_output=True, text=True, timeout=200, check=False, cwd=PROJECT,
+        capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False, cwd=PROJECT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return [line.split("|") for line in done.stdout.splitlines()]

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from tests.support.delta_jars import delta_jars
 from tests.support.kafka_broker import die_with_parent
+from tests.support.waiting import TIMEOUT_SECONDS
 
-WAIT_SECONDS = 180
 SETTINGS = {
     "spark.jars": ",".join(map(str, delta_jars())),
     "spark.master": "local[2]",
@@ -81,14 +81,14 @@ class VerbProcess:
 
     def report(self) -> dict[str, Any]:
         """Wait for its end, and return its report."""
-        code = self.process.wait(WAIT_SECONDS)
+        code = self.process.wait(TIMEOUT_SECONDS)
         assert code == 0, self._errors.read_text()[-4000:]
         report: dict[str, Any] = json.loads(self._output.read_text())
         return report
 
     def wait_until(self, is_there: Callable[[], bool], expected: str = "what is awaited") -> None:
         """Wait until something is seen, while it runs."""
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while not is_there():
             assert self.process.poll() is None, self._errors.read_text()[-4000:]
             assert time.monotonic() < deadline, f"{expected} was not seen"

@@ -23,11 +23,11 @@ import psutil
 from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.store.local_store import LocalStore
 from tests.faults import signed_topic
+from tests.support.waiting import TIMEOUT_SECONDS
 
 STEPS = ("mkdir", "open", "write", "fsync", "link", "replace", "unlink")
 PROBE = "probe-"
 """In the names of files that probe a store: their number varies, and they are not part of a log."""
-WAIT_SECONDS = 60
 NEVER = -1
 
 Task = Callable[[CommitLog], Any]
@@ -60,7 +60,7 @@ class Child:
 
     def wait(self) -> int:
         """Wait for the process to end; return its exit code, negative if a signal ended it."""
-        self.process.join(WAIT_SECONDS)
+        self.process.join(TIMEOUT_SECONDS)
         code = self.process.exitcode
         assert code is not None, "the process hangs"
         if self._receiver.poll():
@@ -72,7 +72,7 @@ class Child:
     def wait_for_stop(self) -> bool:
         """Wait until the process is stopped; return False if it ended first."""
         assert self.process.pid is not None
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             try:
                 status = psutil.Process(self.process.pid).status()

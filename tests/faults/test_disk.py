@@ -17,6 +17,7 @@ from klog.connector.store.local_store import LocalStore
 from tests.faults import process_work, signed_topic
 from tests.faults.children import Child
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 
 BEFORE = [["a0", "a1", "a2", "w0"], ["b0", "b1"]]
 APPENDED = [["a0", "a1", "a2", "w0", "x0", "x1"], ["b0", "b1", "y0"]]
@@ -35,7 +36,9 @@ def with_small_disk(folder: Path, command: list[str]) -> list[str]:
 
 
 def json_output(command: list[str]) -> Any:
-    done = subprocess.run(command, capture_output=True, timeout=120, cwd=PROJECT, check=False)
+    done = subprocess.run(
+        command, capture_output=True, timeout=TIMEOUT_SECONDS, cwd=PROJECT, check=False
+    )
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)
 

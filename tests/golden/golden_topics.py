@@ -15,9 +15,10 @@ from typing import Any
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 
 from tests.corpus.cleaned_topics import NEVER
-from tests.corpus.clients import CODECS, EPOCH_2024, TIMEOUT_SECONDS, Client, Sent, batch, numbered
+from tests.corpus.clients import CODECS, EPOCH_2024, Client, Sent, batch, numbered
 from tests.corpus.transactions import end
 from tests.support.kafka_classes import JavaProducer
+from tests.support.waiting import TIMEOUT_SECONDS
 
 V0, V1, V2 = "0.9.0", "0.10.0", "2.8"
 CODECS_OF = {V0: CODECS[:4], V1: CODECS[:4], V2: CODECS, None: CODECS}

@@ -37,6 +37,7 @@ from tests.golden.golden_topics import (
 from tests.golden.old_brokers import Broker28, Broker39
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_classes import consume, java_process
+from tests.support.waiting import TIMEOUT_SECONDS
 
 LARGEST_BYTES = 900_000
 # Records carry times of 2024: neither retention nor a segment's age may act on them by itself.
@@ -110,7 +111,7 @@ def make(version: str, work: Path, out: Path) -> None:
 
 
 def _account(client: Client, gateway: Any, out: Path, name: str) -> int:
-    topics = client.admin.list_topics(timeout=60).topics
+    topics = client.admin.list_topics(timeout=TIMEOUT_SECONDS).topics
     partitions = [(topic, p) for topic in client.notes for p in topics[topic].partitions]
     bootstrap = client.broker.bootstrap
     high, everything = consume(gateway, bootstrap, partitions, "read_uncommitted")

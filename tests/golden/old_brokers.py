@@ -10,7 +10,8 @@ import socket
 import subprocess
 import time
 
-from tests.support.kafka_broker import START_TIMEOUT_SECONDS, Broker, BrokerError, free_ports
+from tests.support.kafka_broker import Broker, BrokerError, free_ports
+from tests.support.waiting import TIMEOUT_SECONDS
 
 
 class Broker39(Broker):
@@ -78,13 +79,13 @@ class Broker28(Broker):
         return False  # a broker without a quorum of its own formats its log dirs itself
 
     def _wait_for_zookeeper(self) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self._zookeeper_port)) == 0:
                     return
             time.sleep(0.1)
-        raise BrokerError(f"no ZooKeeper in {START_TIMEOUT_SECONDS} s")
+        raise BrokerError(f"no ZooKeeper in {TIMEOUT_SECONDS} s")
 
     def _kill_zookeeper(self) -> None:
         if self._zookeeper is not None:

@@ -40,6 +40,7 @@ from tests.jobs.compacted_topics import (
 from tests.jobs.partition_bytes import entries_of, nothing_is_wrong, records, segments
 from tests.jobs.written_root import WrittenRoot
 from tests.support.kernel_choices import CLEANING_FROM_THE_START, NEVER_KERNELS
+from tests.support.waiting import TIMEOUT_SECONDS
 
 
 @pytest.fixture(autouse=True, params=["compiled", "little memory"])
@@ -128,7 +129,7 @@ def test_a_task_imports_no_pandas(
     code = "import pickle, sys; work, task = pickle.load(open(sys.argv[1], 'rb')); work(task)"
     command = [sys.executable, "-c", f"{code}; sys.exit('pandas' in sys.modules)", str(pickled)]
     before = len(list(path_of(root).glob("t-0/*.log")))
-    assert subprocess.run(command, timeout=120, check=False).returncode == 0
+    assert subprocess.run(command, timeout=TIMEOUT_SECONDS, check=False).returncode == 0
     assert len(list(path_of(root).glob("t-0/*.log"))) > before
 
 

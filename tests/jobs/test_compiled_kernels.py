@@ -14,6 +14,7 @@ from klog.jobs.shared.marking.compiled_kernels import LazyKernel, load_cleaning_
 from klog.logformat.compiled.kernel_types import CleaningKernels
 from tests.support.kernels import hash_table_kernels, record_kernels
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 
 KERNELS = CleaningKernels(record_kernels, hash_table_kernels)
 LOAD_IN_A_PROCESS = """
@@ -79,7 +80,7 @@ def load_in_a_process(path: Path, **environment: str) -> str:
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=TIMEOUT_SECONDS,
         check=True,
     )
     return done.stdout.strip()

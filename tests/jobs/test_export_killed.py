@@ -23,6 +23,7 @@ from klog.logformat.topic_partition import TopicPartition
 from tests.jobs.exported_rows import NOW_MS, run
 from tests.jobs.written_root import WrittenRoot, numbers
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_killed_at_any_step_it_leaves_nothing_half_and_runs_again(
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         cwd=PROJECT,
         capture_output=True,
-        timeout=300,
+        timeout=TIMEOUT_SECONDS,
         check=True,
     )
     results = [json.loads(line) for line in done.stdout.splitlines()]

@@ -13,6 +13,7 @@ import pytest
 import klog
 from tests.jobs.file_rows import directory_rows, hour_table, log_rows, manifest_rows
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
@@ -54,7 +55,7 @@ def test_processes_at_once_while_a_writer_appends(tmp_path: Path) -> None:
         running = [_verb(arguments) for arguments in (copy, copy, copy, back, back, back)]
         for number in range(20):
             log.append("orders", hour_table([number % 3, 0, 40]))
-        assert [process.wait(timeout=120) for process in running] == [0] * 6
+        assert [process.wait(timeout=TIMEOUT_SECONDS) for process in running] == [0] * 6
     assert _verb(copy).wait() == 0
     assert _verb(back).wait() == 0
     expected = log_rows(root, "orders")

@@ -18,9 +18,9 @@ from confluent_kafka import Consumer, Producer, ShareConsumer
 
 from tests.corpus.clients import Client
 from tests.support.kafka_broker import Broker
+from tests.support.waiting import TIMEOUT_SECONDS
 
 TOPIC = "groups.read"
-WAIT_SECONDS = 60
 _LENGTH = struct.Struct(">i")
 
 
@@ -38,7 +38,7 @@ def consume_as_groups(broker: Broker, gateway: Any) -> None:
 def _produce(producer: Producer) -> bool:
     """Send a record with the current time; an old one would expire at once."""
     producer.produce(TOPIC, "value")
-    return producer.flush(WAIT_SECONDS) == 0
+    return producer.flush(TIMEOUT_SECONDS) == 0
 
 
 def _consumer(broker: Broker, group: str, protocol: str) -> Any:
@@ -140,7 +140,7 @@ def _ask(broker: Broker, gateway: Any, heartbeat: dict[str, Any]) -> dict[str, A
     builder = getattr(kafka.requests, "StreamsGroupHeartbeatRequest$Builder")
     request = bytes(builder(data).build(0).serializeWithHeader(header).array())
     host, port = broker.bootstrap.split(":")
-    with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:
+    with socket.create_connection((host, int(port)), TIMEOUT_SECONDS) as connection:
         connection.sendall(_LENGTH.pack(len(request)) + request)
         with connection.makefile("rb") as stream:
             answer = stream.read(*_LENGTH.unpack(stream.read(_LENGTH.size)))
@@ -155,6 +155,6 @@ def _ask(broker: Broker, gateway: Any, heartbeat: dict[str, Any]) -> dict[str, A
 
 
 def _until(done: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not done():
         assert time.monotonic() < deadline, "the group did not reach the expected state"

@@ -26,11 +26,10 @@ from tests.corpus.clients import Client, Sent, batch
 from tests.kafka.kafka_source_streams import COUNTS, Query, start
 from tests.support.kafka_broker import Broker, die_with_parent
 from tests.support.project import PROJECT
-from tests.support.waiting import wait_until
+from tests.support.waiting import TIMEOUT_SECONDS, wait_until
 
 PARTITIONS = 2
 KEYS = 3
-WAIT_SECONDS = 150
 
 
 class Topic:
@@ -70,7 +69,6 @@ class Topic:
         wait_until(
             lambda: all(end > last[p] for p, end in log.offsets(self.name).items() if end),
             f"{self.name}: readable records",
-            WAIT_SECONDS,
         )
 
 
@@ -100,7 +98,6 @@ def kafka_queries(topic: Topic, work: Path, queries: Sequence[Query]) -> Iterato
         wait_until(
             lambda: all(end.exists() for end in ends) or process.poll() is not None,
             "the ends of all queries",
-            WAIT_SECONDS,
         )
         assert process.poll() is None, (work / "queries.out").read_text()[-4000:]
     finally:
@@ -143,7 +140,7 @@ class Left:
             klog_stream(spark, topic, query, **options), query.output, checkpoint, self.out
         )
         try:
-            assert running.awaitTermination(WAIT_SECONDS)
+            assert running.awaitTermination(TIMEOUT_SECONDS)
         finally:
             running.stop()
 

@@ -20,7 +20,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 from klog.errors import CorruptFileError
 from tests.connector.log_dirs import open_log
 from tests.corpus import crash_files, damage, scene
-from tests.corpus.clients import TIMEOUT_SECONDS, Client
+from tests.corpus.clients import Client
 from tests.corpus.damage import Spot
 from tests.damage.damage_cases import (
     LEVELS,
@@ -40,6 +40,7 @@ from tests.damage.damage_cases import (
 from tests.damage.damage_kinds import KILLED, SEGMENTS, flip, later_scene, zero
 from tests.damage.damage_tables import COMPACTED, ROLLED
 from tests.support.kafka_broker import Broker
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.kafka
 

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kafka
 
 COUNT = 200
-WAIT_SECONDS = 60
 JAVA: dict[str, tuple[str, list[Any]]] = {
     "short": ("Short", [0, -1, 2**15 - 1]),
     "integer": ("Integer", [0, -1, 258, -(2**31)]),
@@ -111,7 +110,6 @@ def test_what_serializing_producers_wrote(
     wait_until(
         lambda: all(log.offsets(topic) == {0: count} for topic, count in counts.items()),
         "the broker's files say that the records are committed",
-        WAIT_SECONDS,
     )
     decoded_topics(log, name, url)
     result = klog(

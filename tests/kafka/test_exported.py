@@ -54,6 +54,7 @@ from tests.support.kafka_broker import Broker, log_faults
 from tests.support.kafka_classes import consume, java_process
 from tests.support.project import PROJECT
 from tests.support.reader_rows import LEVELS, read_partition, told_at
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.kafka
 
@@ -170,7 +171,7 @@ def mount(root: str, topic: str, partitions: int, log_dir: Path, work: Path) -> 
         ["sh", "-eu", "-c", klog + commands],
         env={**os.environ, "LOG_DIR": str(log_dir), "ROOT": root},
         check=True,
-        timeout=120,
+        timeout=TIMEOUT_SECONDS,
     )
 
 

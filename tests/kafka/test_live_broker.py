@@ -21,11 +21,9 @@ from tests.corpus.clients import Client
 from tests.corpus.oracle import Account
 from tests.kafka.live_writers import SMALL_SEGMENTS, account, writing
 from tests.support.kafka_broker import Broker
-from tests.support.waiting import wait_until
+from tests.support.waiting import TIMEOUT_SECONDS, wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
-
-WAIT_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +62,7 @@ def decoded(records: Account) -> dict[tuple[str, int, int], tuple[Any, ...]]:
 def until_checkpointed(broker: Broker, topic: str, expected: Account) -> None:
     """Wait until the broker has checkpointed a high watermark after every expected record."""
     ends = {(t, p): o for t, p, o in expected}
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         lines = (broker.log_dirs[0] / "replication-offset-checkpoint").read_text().split("\n")[2:]
         marks = {(f[0], int(f[1])): int(f[2]) for f in (line.split() for line in lines if line)}

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from klog.cli import main
 from tests.kafka.kafka_source_streams import Query
-from tests.kafka.moved_queries import WAIT_SECONDS, Left, Topic, check, kafka_queries
+from tests.kafka.moved_queries import Left, Topic, check, kafka_queries
 from tests.support.kafka_broker import Broker
 from tests.support.waiting import wait_until
 
@@ -40,11 +40,7 @@ def test_layouts_and_a_query_that_runs(
     topic.produce(20)
     with kafka_queries(topic, tmp_path, [VERSION_2, ROCKS, BUSY]):
         busy = tmp_path / "busy"
-        wait_until(
-            lambda: (busy / "checkpoint/commits/0").exists(),
-            "what the query has done",
-            WAIT_SECONDS,
-        )
+        wait_until(lambda: (busy / "checkpoint/commits/0").exists(), "what the query has done")
         producing = threading.Thread(target=produce, args=[topic])
         producing.start()
         target = tmp_path / "refused"

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from klog.connector.spark_checkpoint.checkpoint_copy import UNFINISHED
 from tests.kafka.kafka_source_streams import COUNTS, Query
-from tests.kafka.moved_queries import WAIT_SECONDS, Left, Topic, check, kafka_queries
+from tests.kafka.moved_queries import Left, Topic, check, kafka_queries
 from tests.support.kafka_broker import Broker
 from tests.support.waiting import wait_until
 
@@ -36,9 +36,7 @@ def topic(broker: Broker, work: Path) -> Topic:
     topic.produce(BEFORE)
     with kafka_queries(topic, work, [FIRST, FINISHED, KILLED, COUNTED]):
         wait_until(
-            lambda: (work / "first/checkpoint/sources/0/0").exists(),
-            "what the query has done",
-            WAIT_SECONDS,
+            lambda: (work / "first/checkpoint/sources/0/0").exists(), "what the query has done"
         )
         topic.produce(MEANWHILE)
     topic.produce(AFTER)

@@ -14,8 +14,9 @@ from klog.logformat import topic_partition
 from klog.logformat.array_types import Longs
 from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.broker_files.checkpoint_files import decode_offset_checkpoint
-from tests.corpus.clients import TIMEOUT_SECONDS, Client
+from tests.corpus.clients import Client
 from tests.support.kafka_broker import Broker
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.kafka
 OFFSETS, _ = INTERNAL = ("__consumer_offsets", "__transaction_state")

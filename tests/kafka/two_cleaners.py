@@ -32,12 +32,13 @@ from klog.logformat.broker_files.checkpoint_files import (
     encode_offset_checkpoint,
 )
 from klog.logformat.topic_partition import TopicPartition
-from tests.corpus.clients import TIMEOUT_SECONDS, Client
+from tests.corpus.clients import Client
 from tests.kafka.adopted_segments import adopt
 from tests.kafka.cleaned_batches import Batch, Window, batches, broker_logs, klog_logs
 from tests.kafka.cleaning_workloads import Config, Round
 from tests.support.kafka_broker import Broker
 from tests.support.kernel_choices import CLEANING_FROM_THE_START, NEVER_KERNELS
+from tests.support.waiting import TIMEOUT_SECONDS
 
 PROPERTIES = {
     "log.cleaner.backoff.ms": "100",
@@ -49,7 +50,6 @@ PROPERTIES = {
 SEGMENT_BYTES = 3000
 SETTLED_SECONDS = 1.5
 """Time for several of the broker's checks for expired producers, segments and dirty logs."""
-CLEANING_TIMEOUT_SECONDS = 60.0
 PARTITION_METADATA = "partition.metadata"
 CLEANER, STARTS = "cleaner-offset-checkpoint", "log-start-offset-checkpoint"
 
@@ -210,7 +210,7 @@ class TwoCleaners:
 
     def _wait(self, end_offsets: Mapping[str, int]) -> None:
         """Wait until the broker has cleaned as far as klog and is idle."""
-        deadline, since = time.monotonic() + CLEANING_TIMEOUT_SECONDS, 0.0
+        deadline, since = time.monotonic() + TIMEOUT_SECONDS, 0.0
         last: dict[str, int] = {}
         while time.monotonic() < deadline:
             now = self._checkpoint(CLEANER)

@@ -18,6 +18,7 @@ import klog
 from tests.releases.account import Record, records_of
 from tests.releases.command import done
 from tests.releases.release_topics import OLD_MS, PLAIN, numbered, table
+from tests.support.waiting import TIMEOUT_SECONDS
 
 TOPIC = "events"
 READ = {"subscribe": TOPIC, "startingOffsets": "earliest", "includeHeaders": "true"}
@@ -38,7 +39,6 @@ LETTER_HEADERS = {
     "klog.dead-letter.attempt": "1",
 }
 """Headers of the dead letter, without its reason."""
-TIMEOUT_SECONDS = 120
 
 
 def go_on(spark: SparkSession, folder: Path, options: dict[str, dict[str, str]]) -> None:

@@ -23,13 +23,13 @@ from tests.releases.command import done
 from tests.releases.conftest import Archive, WrittenRoots
 from tests.releases.large import write_large
 from tests.releases.release_topics import LOADER, numbered, table, wait_for_checkpoint
+from tests.support.waiting import TIMEOUT_SECONDS
 
 OLD = "0.1.0"
 OLD_CODE = ARCHIVES / f"klog-{OLD}-pyfiles.zip"
 REPOSITORY = Path(__file__).parents[2]
 NOT_READ = {"repaired", "restored"}
 """Roots of archives with features that klog 0.1 does not have."""
-TIMEOUT_SECONDS = 300
 Request = tuple[str, ...]
 
 

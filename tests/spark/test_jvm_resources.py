@@ -16,11 +16,10 @@ from pyspark.sql import SparkSession
 
 import klog
 from tests.support.project import PROJECT
-from tests.support.waiting import wait_until
+from tests.support.waiting import TIMEOUT_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
-TIMEOUT_SECONDS = 60
 HEAP = "512m"
 RECORDS, VALUE_BYTES, LARGE_BYTES = 500_000, 1000, 8 << 20
 """A topic of 500 MB, and one whose batches are each a value of 8 MiB."""
@@ -83,10 +82,10 @@ def test_a_query_that_is_cancelled_closes_its_files(spark: SparkSession, tmp_pat
 
     with ThreadPoolExecutor(1) as pool:
         query = pool.submit(run)
-        wait_until(lambda: open_files(spark, tmp_path), "a segment to be read", TIMEOUT_SECONDS)
+        wait_until(lambda: open_files(spark, tmp_path), "a segment to be read")
         spark.sparkContext.cancelJobGroup("slow")
         assert "cancelled" in str(query.exception(TIMEOUT_SECONDS))
-    wait_until(lambda: not open_files(spark, tmp_path), "the files to be closed", TIMEOUT_SECONDS)
+    wait_until(lambda: not open_files(spark, tmp_path), "the files to be closed")
 
 
 @pytest.mark.full

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import klog
 from klog.connector.progress_listener import log_progress
-from tests.support.waiting import wait_until
+from tests.support.waiting import TIMEOUT_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -27,7 +27,6 @@ NAMES = [
     "avgOffsetsBehindLatest",
     "estimatedTotalBytesBehindLatest",
 ]
-TIMEOUT_SECONDS = 60
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def run(frame: DataFrame, checkpoint: Path, name: str) -> list[dict[str, Any]]:
 
 def wait(condition: Callable[[], bool]) -> None:
     """Wait for Spark's listener bus, which is asynchronous."""
-    wait_until(condition, "an event of Spark's listener bus", TIMEOUT_SECONDS)
+    wait_until(condition, "an event of Spark's listener bus")
 
 
 @pytest.mark.usefixtures("engine")
@@ -113,6 +112,8 @@ import time
 time.sleep(1)
 """
     command = [sys.executable, "-c", script, str(root)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "klog.progress query" in done.stderr

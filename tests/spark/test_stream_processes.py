@@ -15,13 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import klog
-from tests.support.waiting import wait_until
+from tests.support.waiting import TIMEOUT_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
 MODULE = b"pyspark.sql.streaming.python_streaming_source_runner"
 FORKING_THREAD = "klog-stream-process"
-TIMEOUT_SECONDS = 60
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def _without_forks(spark: SparkSession) -> Iterator[None]:
 def kill_forks(spark: SparkSession) -> None:
     for pid in forks(spark):
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not forks(spark), "the forks to end", TIMEOUT_SECONDS)
+    wait_until(lambda: not forks(spark), "the forks to end")
 
 
 def load(spark: SparkSession, root: Path, engine: str = "jvm") -> DataFrame:
@@ -51,8 +50,8 @@ def load(spark: SparkSession, root: Path, engine: str = "jvm") -> DataFrame:
     before = forks(spark)
     reader = spark.readStream.format("klog").option("startingOffsets", "earliest")
     frame = reader.option("subscribe", "t").option("engine", engine).load(str(root))
-    wait_until(lambda: forks(spark) - before, "a fork for the stream", TIMEOUT_SECONDS)
-    wait_until(lambda: not is_forking(spark), "the fork to be free", TIMEOUT_SECONDS)
+    wait_until(lambda: forks(spark) - before, "a fork for the stream")
+    wait_until(lambda: not is_forking(spark), "the fork to be free")
     return frame
 
 
@@ -106,7 +105,7 @@ def test_a_stream_takes_the_fork_of_its_load_and_ends_it(
     assert len(expected) == len(queries)
     for query in queries:
         query.stop()
-    wait_until(lambda: not forks(spark), "the processes of both streams to end", TIMEOUT_SECONDS)
+    wait_until(lambda: not forks(spark), "the processes of both streams to end")
 
 
 def test_a_stream_that_is_stopped_while_it_starts_leaves_the_others_alone(
@@ -123,11 +122,11 @@ def test_a_stream_that_is_stopped_while_it_starts_leaves_the_others_alone(
     try:
         writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
         query = writer.start()
-        wait_until(lambda: is_forking(spark), "the stream to be at its fork", TIMEOUT_SECONDS)
+        wait_until(lambda: is_forking(spark), "the stream to be at its fork")
         query.stop()
     finally:
         os.kill(daemon, signal.SIGCONT)
-    wait_until(lambda: forks(spark) == used, "the late fork to end", TIMEOUT_SECONDS)
+    wait_until(lambda: forks(spark) == used, "the late fork to end")
     klog.open(root).append("t", pa.table({"value": [b"w"]}))
     running.processAllAvailable()
     assert sum(row["numInputRows"] for row in running.recentProgress) == 2

@@ -26,11 +26,10 @@ from tests.spark_faults.job_driver import Plan
 from tests.spark_faults.upkeep_driver import Upkeep
 from tests.support.kafka_broker import die_with_parent
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 
 HERE = Path(__file__).parent
 HOOKS = HERE / "hooks"
-WAIT_SECONDS = 120
-"""The longest time without an event: jobs end or reach a fault sooner, even on a busy machine."""
 JVM = "-XX:TieredStopAtLevel=1"
 
 
@@ -189,7 +188,7 @@ class Driver:
                 with suppress(psutil.NoSuchProcess):
                     self._processes[pid].kill()
         processes = [process for pid, process in self._processes.items() if pid not in spared]
-        _, left = psutil.wait_procs(processes, timeout=60)
+        _, left = psutil.wait_procs(processes, timeout=TIMEOUT_SECONDS)
         assert not left, f"they outlive their driver: {left}"
 
     def stop(self) -> None:
@@ -209,7 +208,7 @@ class Driver:
         process = self._processes[self.pid_of(fault)]
         assert process.is_running()
         self.release(fault)
-        psutil.wait_procs([process], timeout=WAIT_SECONDS)
+        psutil.wait_procs([process], timeout=TIMEOUT_SECONDS)
         assert not process.is_running()
 
     def tail(self) -> str:
@@ -236,7 +235,7 @@ class Driver:
         while not is_so():
             happened = len(self._read_events()) + len(list(self.faults.glob("*.fired")))
             if happened > seen:
-                seen, deadline = happened, time.monotonic() + WAIT_SECONDS
+                seen, deadline = happened, time.monotonic() + TIMEOUT_SECONDS
             assert time.monotonic() < deadline, f"{description} never came\n{self.tail()}"
             if self._process.poll() is not None:
                 assert is_so(), f"it ended before {description}\n{self.tail()}"

@@ -15,6 +15,7 @@ import pytest
 from klog.spark_jar.jar_compiler import find_jar
 from klog.spark_jar.jar_files import spark_home
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 from tools.java_home import java_home
 
 SOURCES = PROJECT / "jvm/src/test/scala/klog/faults"
@@ -44,7 +45,7 @@ def compile_faults(folder: Path) -> None:
     java = str(java_home() / "bin/java")
     command = [java, "-cp", classes, "scala.tools.nsc.Main", "-usejavacp", "-d", str(folder)]
     command += map(str, sorted(SOURCES.glob("*.scala")))
-    subprocess.run(command, check=True, timeout=300)
+    subprocess.run(command, check=True, timeout=TIMEOUT_SECONDS)
 
 
 def jvm_writes(faults: Path) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.spark_faults.drivers import HOOKS
+from tests.support.waiting import TIMEOUT_SECONDS
 
 IMPORT_ALL = """
 import importlib, sitecustomize
@@ -24,6 +25,6 @@ def test_hooks_find_all_that_they_watch(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=TIMEOUT_SECONDS,
     )
     assert process.returncode == 0, process.stderr

@@ -13,12 +13,13 @@ import pytest
 
 from klog.jobs import vacuum
 from tests.spark_faults import upkeep_results
-from tests.spark_faults.drivers import HOOKS, WAIT_SECONDS, Driver, Fault
+from tests.spark_faults.drivers import HOOKS, Driver, Fault
 from tests.spark_faults.standalone_cluster import WORKERS, Cluster
 from tests.spark_faults.upkeep_driver import Step, Upkeep, run_step
 from tests.support.kafka_broker import die_with_parent
 from tests.support.project import PROJECT
 from tests.support.store_servers import BUCKET, Hdfs, S3Server
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.stores, pytest.mark.slow]
 
@@ -124,7 +125,7 @@ def test_spark_submit_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
         env={**outside, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=3 * WAIT_SECONDS,
+        timeout=TIMEOUT_SECONDS,
         check=False,
         preexec_fn=die_with_parent,
     )

@@ -14,10 +14,9 @@ from klog.spark_jar.jar_compiler import find_jar
 from tests.spark_faults.connect_server import ConnectServer
 from tests.spark_faults.standalone_cluster import Cluster
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
-
-TIMEOUT_SECONDS = 240
 
 
 def engine_at(address: str) -> str:

@@ -17,6 +17,7 @@ from klog.spark_jar import configured_session, jar_compiler, jar_files
 from klog.spark_jar.configured_session import configure
 from klog.spark_jar.jar_compiler import compile_jar, find_jar
 from klog.spark_jar.jar_files import JarError
+from tests.support.waiting import TIMEOUT_SECONDS
 
 JAR = Path("/jars/klog.jar")
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -102,8 +103,8 @@ def run_configure(tmp_path: Path, *command: str, **environment: str) -> str:
     script = tmp_path / "script.py"
     script.write_text(RUNS_CONFIGURE)
     done = subprocess.run(
-        [*command, str(script)], capture_output=True, text=True, check=False, timeout=120,
-        env={**os.environ, **environment}, cwd=tmp_path, stdin=subprocess.DEVNULL,
+        [*command, str(script)], capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**os.environ, **environment}, stdin=subprocess.DEVNULL, timeout=TIMEOUT_SECONDS,
     )  # fmt: skip
     return done.stdout + done.stderr[-2000:]
 

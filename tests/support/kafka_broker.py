@@ -21,11 +21,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from tests.support.waiting import TIMEOUT_SECONDS
 from tools.jars import jars, java
 
 VERSION = "4.2.0"
-START_TIMEOUT_SECONDS = 120
-STOP_TIMEOUT_SECONDS = 60
 JAVA_OPTIONS = (
     "-Xmx512m",
     "-XX:TieredStopAtLevel=1",
@@ -141,12 +140,10 @@ class Broker:
             raise BrokerError(f"the broker does not run\n{self._tail()}")
         self._process.terminate()
         try:
-            self._process.wait(STOP_TIMEOUT_SECONDS)
+            self._process.wait(TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise BrokerError(
-                f"no clean stop in {STOP_TIMEOUT_SECONDS} s\n{self._tail()}"
-            ) from None
+            raise BrokerError(f"no clean stop in {TIMEOUT_SECONDS} s\n{self._tail()}") from None
         self._forget()
 
     def kill(self) -> None:
@@ -209,14 +206,14 @@ class Broker:
             )
 
     def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             if not self.running:
                 raise BrokerError(f"the broker ended at start\n{self._tail()}")
             if self.started in self.output.read_bytes():
                 return
             time.sleep(0.1)
-        raise BrokerError(f"not ready in {START_TIMEOUT_SECONDS} s\n{self._tail()}")
+        raise BrokerError(f"not ready in {TIMEOUT_SECONDS} s\n{self._tail()}")
 
     def _tail(self) -> str:
         if not self.output.exists():
@@ -258,7 +255,7 @@ def kafka_process(
         input=stdin,
         capture_output=True,
         env={**os.environ, "LC_ALL": "C.UTF-8"},  # what is printed is UTF-8 everywhere
-        timeout=300,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
 

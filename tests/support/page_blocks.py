@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 
 PYTHON, SHELL, TEXT = "python", "sh", "text"
 _FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -115,7 +116,7 @@ def run_in(folder: Path, *command: str, **environment: str) -> str:
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]

@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.support.waiting import TIMEOUT_SECONDS
+
 _NUMBERS = itertools.count()
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 
@@ -137,7 +139,7 @@ def descriptor(text: str, imported: dict[str, str] | None = None) -> bytes:
         subprocess.run(
             [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", f"-I{tools[0]}/_proto",
              f"--descriptor_set_out={folder}/out", "default.proto"],
-            check=True, capture_output=True, timeout=60,
+            check=True, capture_output=True, timeout=TIMEOUT_SECONDS,
         )  # fmt: skip
         (file,) = descriptor_pb2.FileDescriptorSet.FromString((folder / "out").read_bytes()).file
         return bytes(file.SerializeToString())

@@ -19,9 +19,9 @@ from types import TracebackType
 from typing import TypeVar
 
 from tests.support.kafka_broker import die_with_parent, free_ports
+from tests.support.waiting import TIMEOUT_SECONDS
 from tools.jars import jars, java
 
-START_TIMEOUT_SECONDS = 120
 JAVA_OPTIONS = ("-Xmx384m", "-XX:TieredStopAtLevel=1")
 BUCKET = "klog"
 ACCESS_KEY_ID = "klogkeyid"
@@ -117,14 +117,14 @@ class Server:
         self._processes.append(process)
 
     def _wait_until(self, is_ready: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             if any(process.poll() is not None for process in self._processes):
                 raise ServerError(f"a server ended at start\n{self.tail()}")
             if is_ready():
                 return
             time.sleep(0.1)
-        raise ServerError(f"not ready in {START_TIMEOUT_SECONDS} s\n{self.tail()}")
+        raise ServerError(f"not ready in {TIMEOUT_SECONDS} s\n{self.tail()}")
 
     def tail(self) -> str:
         """Return the end of the server's output."""
@@ -245,7 +245,7 @@ class Hdfs(Server):
             self._java("hadoop", NAME_NODE, *formatting),
             capture_output=True,
             cwd=self.work,
-            timeout=START_TIMEOUT_SECONDS,
+            timeout=TIMEOUT_SECONDS,
             check=False,
         )
         self.output.write_bytes(done.stderr)

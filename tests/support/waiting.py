@@ -6,9 +6,13 @@ import time
 from collections.abc import Callable
 
 PAUSE_SECONDS = 0.1
+TIMEOUT_SECONDS = 300
+"""The longest that a test waits for what has to come: a busy machine takes ten times as long."""
 
 
-def wait_until(is_done: Callable[[], object], expected: str, seconds: float) -> None:
+def wait_until(
+    is_done: Callable[[], object], expected: str, seconds: float = TIMEOUT_SECONDS
+) -> None:
     """Ask again and again until something is so.
 
     Args:

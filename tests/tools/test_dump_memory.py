@@ -17,6 +17,7 @@ from klog.tools.dump_values import CHUNK_BYTES, Base64, column_values, json_chun
 from tests.support.batch_bytes import GZIP, Record, batch
 from tests.support.klog_command import Klog
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 from tests.tools.dumped_files import dump, write_file
 
 MEASURED = """
@@ -87,8 +88,8 @@ def test_a_large_value_of_a_small_batch(
     log = write_file(tmp_path, batch([record], attributes=GZIP))
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, "dump", "--files", str(log), *flags],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=200, check=True,
-        cwd=PROJECT,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True,
+        timeout=TIMEOUT_SECONDS, cwd=PROJECT,
     )  # fmt: skip
     *_, code, mib = done.stderr.split()
     assert code == expected

@@ -23,9 +23,9 @@ from klog.tools import verifiable_producer
 from klog.tools.stdin_reader import Ending
 from tests.connector.commit_log.memory_logs import Clock
 from tests.support.klog_command import CommandResult, Klog
+from tests.support.waiting import TIMEOUT_SECONDS
 
 COMMAND = [sys.executable, "-c", "import sys; from klog.cli import main; sys.exit(main())"]
-WAIT_SECONDS = 60
 MAX_SLEEPS = 40
 
 
@@ -163,7 +163,7 @@ def test_acknowledged_records_are_in_the_log(klog: Klog, path: str) -> None:
     placed = key_partitions(pa.array(keys), 3).to_pylist()
     assert [partition for partition, _, _ in acknowledged(result)] == placed
     times = open_log(path, {}).scan("t", columns=["timestamp"]).read_all()["timestamp"]
-    assert 1000 <= min(times.cast(pa.int64()).to_pylist()) // 1000 < 1000 + 1000 * WAIT_SECONDS
+    assert 1000 <= min(times.cast(pa.int64()).to_pylist()) // 1000 < 1000 + 1000 * TIMEOUT_SECONDS
 
 
 def test_the_next_run_continues_at_the_log_end(klog: Klog, path: str) -> None:
@@ -281,7 +281,7 @@ def test_killed_and_restarted(path: str) -> None:
         for _ in range(35):
             printed += process.stdout.readline()
         process.send_signal(end)
-        rest, _ = process.communicate(timeout=WAIT_SECONDS)
+        rest, _ = process.communicate(timeout=TIMEOUT_SECONDS)
         printed += rest[: rest.rfind(b"\n") + 1]
         assert process.returncode == (0 if end == signal.SIGTERM else -end)
     rows = log_rows(path)
@@ -364,7 +364,7 @@ def test_the_consumer_follows(klog: Klog, path: str) -> None:
         ("records_consumed", None),
     ]
     process.send_signal(signal.SIGTERM)
-    rest, _ = process.communicate(timeout=WAIT_SECONDS)
+    rest, _ = process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 0
     assert [event["name"] for event in events(rest)] == ["shutdown_complete"]
 

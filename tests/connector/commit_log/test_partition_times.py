@@ -35,9 +35,9 @@ from klog.errors import CorruptFileError
 from klog.jobs import merge
 from klog.logformat.batches import decode_records
 from klog.logformat.topic_partition import TopicPartition
+from tests.support.waiting import TIMEOUT_SECONDS
 
 COUNT = 12
-WAIT_SECONDS = 30
 
 
 def append(path: Path, seconds: Sequence[int], partitions: Sequence[int]) -> None:
@@ -126,7 +126,7 @@ def test_segments_are_read_side_by_side(
     original = LocalStore.open
 
     def waits(self: LocalStore, *args: Any) -> Any:
-        barrier.wait(WAIT_SECONDS)
+        barrier.wait(TIMEOUT_SECONDS)
         return original(self, *args)
 
     monkeypatch.setattr(LocalStore, "open", waits)

@@ -28,8 +28,7 @@ from tests.connector.commit_log.memory_logs import (
     created,
     topic_log,
 )
-
-WAIT_SECONDS = 30
+from tests.support.waiting import TIMEOUT_SECONDS
 
 
 def history(store: CountingStore, days: int = 8) -> tuple[CommitLog, list[TopicState]]:
@@ -229,12 +228,12 @@ class SideBySide(CountingStore):
     def entries(self, directory: str) -> list[DirectoryEntry]:
         """List a directory."""
         if "/orders-" in directory:
-            self.barrier.wait(WAIT_SECONDS)
+            self.barrier.wait(TIMEOUT_SECONDS)
         return super().entries(directory)
 
     def open(self, path: str, size_bytes: int | None = None) -> File:
         """Open a file."""
-        self.barrier.wait(WAIT_SECONDS)
+        self.barrier.wait(TIMEOUT_SECONDS)
         return super().open(path)
 
 

@@ -10,8 +10,7 @@ from typing import Any
 from klog.connector.options.storage_options import StorageOptions
 from klog.connector.store.writable_store import PutResult, WritableStore
 from tests.connector.store.store_roots import StoreRoot, store_root_at
-
-WAIT_SECONDS = 120
+from tests.support.waiting import TIMEOUT_SECONDS
 
 
 def race(root: StoreRoot, racers: int, rounds: int) -> list[list[PutResult]]:
@@ -32,7 +31,7 @@ def race(root: StoreRoot, racers: int, rounds: int) -> list[list[PutResult]]:
         process.start()
     results = dict(answers.get() for _ in processes)
     for process in processes:
-        process.join(WAIT_SECONDS)
+        process.join(TIMEOUT_SECONDS)
         process.close()
     by_racer = [list(map(PutResult, results[racer])) for racer in range(racers)]
     return [list(answers_of_round) for answers_of_round in zip(*by_racer, strict=True)]
@@ -54,7 +53,7 @@ def _race(
 ) -> list[PutResult]:
     results = []
     for number in range(rounds):
-        barrier.wait(WAIT_SECONDS)
+        barrier.wait(TIMEOUT_SECONDS)
         results.append(store.put_if_absent(f"{path}/race/{number:020d}", b"%d" % racer * 1000))
     return results
 

@@ -17,6 +17,7 @@ from klog.connector.store.temporary_names import TEMPORARY_NAME
 from klog.connector.store.writable_store import PutResult
 from klog.errors import OptionError, StoreError
 from tests.support import store_servers
+from tests.support.waiting import TIMEOUT_SECONDS
 
 AS_ANOTHER = """
 import sys
@@ -50,7 +51,7 @@ def test_forbidden_is_not_missing(hdfs: store_servers.Hdfs) -> None:
         capture_output=True,
         text=True,
         env=environment,
-        timeout=60,
+        timeout=TIMEOUT_SECONDS,
         check=True,
     )
     *refused, missing = done.stdout.splitlines()
@@ -120,7 +121,7 @@ def test_killed_writer_leaves_a_temporary_file(hdfs: store_servers.Hdfs) -> None
         "    os.kill(os.getpid(), 9)\n"
         "store, path = writable_store_for(sys.argv[1]); store.put(f'{path}/x', chunks())\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, url], timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", script, url], timeout=TIMEOUT_SECONDS, check=False)
     assert done.returncode == -9
     store, path = writable_store_for(url)
     (entry,) = store.entries(path)

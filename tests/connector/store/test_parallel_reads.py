@@ -9,8 +9,7 @@ from threading import Barrier, Lock
 import pytest
 
 from klog.connector.store.parallel_reads import read_in_order
-
-WAIT_SECONDS = 30
+from tests.support.waiting import TIMEOUT_SECONDS
 
 
 @pytest.mark.parametrize("max_parallel_reads", [1, 2, 5, 50])
@@ -26,7 +25,7 @@ def test_max_parallel_reads_run_at_a_time(max_parallel_reads: int) -> None:
     """Each read waits until as many have started; with fewer, none would end."""
     barrier = Barrier(max_parallel_reads)
     results = read_in_order(
-        lambda item: barrier.wait(WAIT_SECONDS) and item,
+        lambda item: barrier.wait(TIMEOUT_SECONDS) and item,
         range(4 * max_parallel_reads),
         max_parallel_reads,
     )

@@ -48,6 +48,7 @@ from tests.connector.store.fake_s3 import Answer, FakeS3, error, fake_s3
 from tests.corpus import scene
 from tests.support.project import PROJECT
 from tests.support.segment_entry import entry_of
+from tests.support.waiting import TIMEOUT_SECONDS
 
 CANARY, OF_PROFILE, OF_ROLE = "canary0sings", "canary1sings", "canary2sings"
 """Of options and the environment, of a profile, of a role that only the client knows."""
@@ -287,8 +288,8 @@ def test_spark_shows_no_secret(fake: FakeS3, tmp_path: Path) -> None:
         ]
     )
     done = subprocess.run(
-        [sys.executable, "-c", SPARK], input=arguments, capture_output=True, text=True, timeout=240,
-        check=False, cwd=tmp_path,
+        [sys.executable, "-c", SPARK], input=arguments, capture_output=True, text=True,
+        timeout=TIMEOUT_SECONDS, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert "SignatureDoesNotMatch" in done.stderr

@@ -15,18 +15,17 @@ from typing import Any
 from confluent_kafka.admin import NewPartitions
 from confluent_kafka.error import KafkaException
 
-from tests.corpus.clients import TIMEOUT_SECONDS, Client
+from tests.corpus.clients import Client
 from tests.corpus.clients import batch as send
 from tests.kafka.two_sources.compared_topics import (
     KEPT,
-    SETTLE_SECONDS,
     SMALL_SEGMENTS,
     log_start,
     seconds,
     until_settled,
     write,
 )
-from tests.support.waiting import wait_until
+from tests.support.waiting import TIMEOUT_SECONDS, wait_until
 
 
 class Moment(Enum):
@@ -48,7 +47,7 @@ class Topic:
 
     def create(self, config: Mapping[str, str] | None = None) -> None:
         """Create it; again if the broker has not forgotten the deleted one yet."""
-        deadline = time.monotonic() + SETTLE_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while True:
             try:
                 self.client.create(
@@ -109,13 +108,12 @@ class Topic:
             leaders = [partition.leader for partition in topic.partitions.values()]
             return len(leaders) == self.partitions and min(leaders) >= 0
 
-        wait_until(are_led, f"{self.name}: leaders of all partitions", SETTLE_SECONDS)
+        wait_until(are_led, f"{self.name}: leaders of all partitions")
 
     def _until_start(self, offset: int, partition: int = 0) -> None:
         wait_until(
             lambda: log_start(self.log_dir, self.name, partition) >= offset,
             f"{self.name}-{partition}: the log start at {offset}",
-            SETTLE_SECONDS,
         )
 
 

@@ -13,9 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.kafka.two_sources.changes import Change, Moment, Topic
 from tests.kafka.two_sources.sources import Ended, Outcome, Row, Source, committed_offsets, rows_of
-from tests.support.waiting import wait_until
+from tests.support.waiting import TIMEOUT_SECONDS, wait_until
 
-RUNNING_SECONDS = 60
 QUIET_SECONDS = 3.0
 AVAILABLE_NOW = {"availableNow": True}
 
@@ -96,7 +95,7 @@ class _Running:
         if self.query is not None:
             try:
                 self.query.stop()
-                self.query.awaitTermination(RUNNING_SECONDS)
+                self.query.awaitTermination(TIMEOUT_SECONDS)
             except PySparkException as exc:
                 error = str(exc)
         rows = tuple(sorted((row for b in self.batches.values() for row in b), key=_where))
@@ -144,4 +143,4 @@ def _until_quiet(streams: Sequence[_Running]) -> None:
 
 
 def _wait(is_done: Callable[[], object]) -> None:
-    wait_until(is_done, "the streams at rest", RUNNING_SECONDS)
+    wait_until(is_done, "the streams at rest")

@@ -14,10 +14,10 @@ from confluent_kafka import Producer
 
 from klog.logformat.broker_files.checkpoint_files import decode_offset_checkpoint
 from klog.logformat.topic_partition import TopicPartition
-from tests.corpus.clients import EPOCH_2024, TIMEOUT_SECONDS, Client, Sent
+from tests.corpus.clients import EPOCH_2024, Client, Sent
 from tests.corpus.clients import batch as send
 from tests.kafka.two_sources.compared_case import at
-from tests.support.waiting import wait_until
+from tests.support.waiting import TIMEOUT_SECONDS, wait_until
 
 PLAIN = "sides.plain"
 """Three partitions of 40, 25 and 7 records, a record each second, in batches of at most ten."""
@@ -57,7 +57,6 @@ COMPACTING = {
     "delete.retention.ms": "0",
     "file.delete.delay.ms": "0",
 }
-SETTLE_SECONDS = 60.0
 
 
 def seconds(numbers: Iterable[float], size: int = 10) -> list[Sent]:
@@ -97,7 +96,7 @@ def until_settled(client: Client, log_dir: Path, topics: Iterable[str]) -> None:
         marks = _checkpoint(log_dir / "replication-offset-checkpoint")
         return all(marks.get(name, 0) == end for name, end in ends.items())
 
-    wait_until(are_checkpointed, "every high watermark in its checkpoint", SETTLE_SECONDS)
+    wait_until(are_checkpointed, "every high watermark in its checkpoint")
 
 
 def log_start(log_dir: Path, topic: str, partition: int = 0) -> int:
@@ -202,7 +201,7 @@ def _write_cleaned(client: Client, log_dir: Path) -> None:
         ends = {0: 80, 1: 30}
         return all(cleaned.get(TopicPartition(COMPACTED, p), 0) >= ends[p] for p in ends)
 
-    wait_until(is_cleaned, f"{COMPACTED}: the cleaner", SETTLE_SECONDS)
+    wait_until(is_cleaned, f"{COMPACTED}: the cleaner")
     client.configure(COMPACTED, {"min.compaction.lag.ms": str(1 << 62)})
 
 
@@ -234,4 +233,4 @@ def _until_moved(log_dir: Path) -> None:
         are_trimmed = log_start(log_dir, TRIMMED) == 8 and log_start(log_dir, GONE) == 5
         return are_trimmed and expired > 0 and time.monotonic() - since > 2
 
-    wait_until(have_moved, "the moved log starts on disk", SETTLE_SECONDS)
+    wait_until(have_moved, "the moved log starts on disk")

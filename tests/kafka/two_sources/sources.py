@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
 from tests.kafka.two_sources.compared_case import BATCH, Case
+from tests.support.waiting import TIMEOUT_SECONDS
 
 KAFKA, KLOG = "kafka", "klog"
-STREAM_SECONDS = 120
 IMPATIENT = {
     "fetchOffset.numRetries": "1",
     "fetchOffset.retryIntervalMs": "10",
@@ -118,8 +118,8 @@ class Source:
             writer = df.writeStream.foreachBatch(keep).option("checkpointLocation", str(checkpoint))
             query = writer.trigger(**trigger).start()
             try:
-                if not query.awaitTermination(STREAM_SECONDS):
-                    raise RuntimeError(f"the stream did not end in {STREAM_SECONDS} s")
+                if not query.awaitTermination(TIMEOUT_SECONDS):
+                    raise RuntimeError(f"the stream did not end in {TIMEOUT_SECONDS} s")
             finally:
                 query.stop()
             schema = df.schema.simpleString()

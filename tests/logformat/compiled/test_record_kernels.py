@@ -34,6 +34,7 @@ from tests.support.batch_bytes import (
 from tests.support.kernels import hash_table_kernels, record_kernels
 from tests.support.legacy_bytes import wrapper
 from tests.support.project import PROJECT
+from tests.support.waiting import TIMEOUT_SECONDS
 
 RECORDS = [
     Record(0, 5, b"k", b"v" * 300),
@@ -59,7 +60,7 @@ def checked(cache: Path, *command: str) -> str:
         cwd=PROJECT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
