@@ -187,6 +187,7 @@ $(READY): uv.lock pyproject.toml tools/java_home.py Makefile
 	$(UV) sync --frozen --quiet
 	@$(BIN)/python tools/java_home.py >/dev/null 2>&1 || $(UV) sync --frozen --quiet --group java
 	$(BIN)/python tools/java_home.py
+	@rm -f $(VENV)/spark-classes.jsa  # of the last jars; tools/spark_archive.py writes it again
 	@touch $@
 
 $(FUZZ_READY): $(READY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["pytest_ignore_collect", "pytest_itemcollected"]
 LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_configure() -> None:
+    """Let processes be interrupted: a shell's background job ignores SIGINT, as its children do."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)  # After -m has deselected tests.

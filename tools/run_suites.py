@@ -26,13 +26,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from tools import spark_archive
 from tools.minio import has_minio
 from tools.suite_times import line_of
 
 Step: TypeAlias = tuple[str, ...]
-"""`pytest EXPRESSION` runs the tests that a marker expression selects, `make TASK` a task; `minio`
-builds MinIO if there is Go (tests/conftest.py says so if there is none)."""
+"""`pytest EXPRESSION` runs the tests that a marker expression selects, `make TASK` a task, and
+`tool NAME` a module of `tools`. MinIO is left out if there is no Go (tests/conftest.py says so)."""
 Lane: TypeAlias = Sequence[Step]
+MINIO = ("tool", "minio")
+SPARK_ARCHIVE = ("tool", "spark_archive")
+"""The first tests on Spark wait for it; what other lanes start meanwhile does without it."""
 
 UNIT = "not spark and not delta and not kafka and not stores and not package and not slow"
 """Quick tests, without Java."""
@@ -49,7 +53,7 @@ ON_KAFKA = "kafka and not spark and not delta and not package and not stores"
 ON_STORES = "stores and not spark and not delta and not package"
 
 TEST: Sequence[Lane] = (
-    [("pytest", f"{ON_SPARK} and not full")],
+    [SPARK_ARCHIVE, ("pytest", f"{ON_SPARK} and not full")],
     [
         ("pytest", f"{ON_STORES} and not full and not minio"),
         ("pytest", f"{ON_CLUSTERS} and not full"),
@@ -61,12 +65,13 @@ TEST: Sequence[Lane] = (
 """What the README calls: a fresh machine would spend three minutes on building MinIO."""
 CI: Sequence[Lane] = (
     [
+        SPARK_ARCHIVE,
         ("pytest", f"{ON_SPARK} and not full"),
         ("make", "fuzz", "FUZZ_SECONDS=45"),
         ("pytest", f"{SLOW} and not full"),
     ],
     [
-        ("minio",),
+        MINIO,
         ("pytest", f"{ON_STORES} and not full"),
         ("pytest", f"{ON_CLUSTERS} and not full"),
         ("make", "bench-tiny"),
@@ -82,9 +87,9 @@ CI: Sequence[Lane] = (
     ],
 )
 FULL: Sequence[Lane] = (
-    [("pytest", ON_SPARK), ("make", "smoke-min")],
+    [SPARK_ARCHIVE, ("pytest", ON_SPARK), ("make", "smoke-min")],
     [
-        ("minio",),
+        MINIO,
         ("pytest", ON_STORES),
         ("pytest", ON_CLUSTERS),
         ("make", "fuzz"),
@@ -104,7 +109,7 @@ SLOWEST = 15
 """So many tests of each step are named with their seconds."""
 LAST_LINES = 12
 """So many lines of a failed step are printed again: pytest's are the names of failed tests."""
-QUICK_JVMS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+QUICK_JVMS = f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m {spark_archive.jvm_options()}"
 """Spark's drivers compile once: a second time took two fifths of what a suite costs them. A JVM
 that compiles once has 48 MB for code by default. The suite on Delta tables fills them, and then a
 quarter of its time went to making room.
@@ -168,7 +173,7 @@ class Run:
 
     def _run_lane(self, lane: Lane) -> None:
         for step in lane:
-            if step == ("minio",) and not has_minio():
+            if step == MINIO and not has_minio():
                 continue
             if not self._run_step(step):
                 return
@@ -204,8 +209,8 @@ class Run:
             times = f"{folder}.json"
             command = [sys.executable, "-m", "pytest", "-p", "tools.suite_times"]
             command += ["--suite-times", times, f"--durations={SLOWEST}", "-m", *step[1:]]
-        elif step[0] == "minio":
-            command = [sys.executable, "-m", "tools.minio"]
+        elif step[0] == "tool":
+            command = [sys.executable, "-m", f"tools.{step[1]}"]
         else:
             command = ["make", "--no-print-directory", *step[1:]]
         return subprocess.Popen(  # noqa: S603

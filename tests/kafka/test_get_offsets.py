@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from klog.cli import main
 from tests.corpus.clients import EPOCH_2024, Client, Sent, batch
 from tests.support.kafka_broker import Broker
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 
-TOPIC, WAIT_SECONDS = "get.offsets", 15
+TOPIC = "get.offsets"
 
 
 @pytest.fixture(scope="module")
 def log_dir(broker: Broker) -> str:
-    """Write two topics of records and transactions, one partition empty; wait for the watermark."""
+    """Write two topics of records and transactions, one partition empty."""
     client = Client(broker)
     client.create(TOPIC, "times and a transaction", {"retention.ms": "-1"}, 3)
     client.create(f"{TOPIC}.b", "one record", {"retention.ms": "-1"})
@@ -29,7 +28,6 @@ def log_dir(broker: Broker) -> str:
     batch(writer, TOPIC, [Sent(b"k", b"v", EPOCH_2024 + 9000)] * 4, 1)
     writer.abort_transaction(60)
     client.delete_records(TOPIC, 0, 1)
-    time.sleep(6)  # A broker checkpoints high watermarks and log starts within five seconds.
     return str(broker.log_dirs[0])
 
 
@@ -55,11 +53,10 @@ def test_the_lines_are_the_same(
         "org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", broker.bootstrap, *arguments
     )
     assert expected
-    deadline = time.monotonic() + WAIT_SECONDS
-    while True:
+
+    def are_the_same() -> bool:
         assert main(["offsets", "--root", log_dir, *arguments]) == 0
-        printed = capsysbinary.readouterr().out.decode()
-        if printed == expected or time.monotonic() > deadline:
-            break
-        time.sleep(1)
-    assert printed == expected
+        return capsysbinary.readouterr().out.decode() == expected
+
+    # A broker checkpoints high watermarks and log starts every five seconds.
+    wait_until(are_the_same, f"from klog:\n{expected}")

@@ -10,9 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.support.store_servers import Server
+from tools import spark_archive
 
 WORKERS = ("127.0.0.1", "127.0.0.2")
 _DEPLOY = "org.apache.spark.deploy"
+_JAVA_OPTIONS = f"-XX:TieredStopAtLevel=1 {spark_archive.jvm_options()}"
 
 
 class Cluster(Server):
@@ -47,7 +49,11 @@ class Cluster(Server):
         command = [str(home / "bin" / "spark-class"), main_class, "--webui-port", "0", *arguments]
         self._spawn(
             ["env", *(f"--unset={name}" for name in sorted(hidden)), *command],
-            {"SPARK_DAEMON_MEMORY": "256m", "SPARK_HOME": str(home)},
+            {
+                "SPARK_DAEMON_JAVA_OPTS": _JAVA_OPTIONS,
+                "SPARK_DAEMON_MEMORY": "256m",
+                "SPARK_HOME": str(home),
+            },
         )
 
     def _ready(self) -> bool:
@@ -58,6 +64,7 @@ class Cluster(Server):
         return {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
             "spark.executor.memory": "512m",
             "spark.executorEnv.KLOG_FAULTS": str(faults),
             "spark.executorEnv.PYTHONPATH": str(hooks),
