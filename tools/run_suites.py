@@ -55,23 +55,22 @@ ON_STORES = "stores and not spark and not delta and not package"
 TEST: Sequence[Lane] = (
     [SPARK_ARCHIVE, ("pytest", f"{ON_SPARK} and not full")],
     [
-        ("pytest", f"{ON_STORES} and not full and not minio"),
+        ("pytest", f"{ON_STORES} and not full"),
         ("pytest", f"{ON_CLUSTERS} and not full"),
         ("pytest", f"{SLOW} and not full"),
     ],
     [("pytest", f"{ON_KAFKA} and not full"), ("pytest", f"{DELTA_KILLS} and not full")],
     [("pytest", f"{UNIT} and not full"), ("pytest", f"{ON_DELTA} and not full")],
 )
-"""What the README calls: a fresh machine would spend three minutes on building MinIO."""
+"""What the README calls."""
 CI: Sequence[Lane] = (
     [
         SPARK_ARCHIVE,
         ("pytest", f"{ON_SPARK} and not full"),
-        ("make", "fuzz", "FUZZ_SECONDS=45"),
+        ("make", "fuzz", "FUZZ_SECONDS=15"),
         ("pytest", f"{SLOW} and not full"),
     ],
     [
-        MINIO,
         ("pytest", f"{ON_STORES} and not full"),
         ("pytest", f"{ON_CLUSTERS} and not full"),
         ("make", "bench-tiny"),

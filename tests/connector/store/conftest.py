@@ -62,7 +62,7 @@ STORES: dict[str, Callable[[pytest.FixtureRequest], StoreRoot]] = {
 }
 MARKS = {
     "s3": [pytest.mark.stores],
-    "minio": [pytest.mark.stores, pytest.mark.minio],
+    "minio": [pytest.mark.stores, pytest.mark.minio, pytest.mark.full],
     "hdfs": [pytest.mark.stores],
     "webhdfs": [pytest.mark.stores],
 }

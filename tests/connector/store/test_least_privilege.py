@@ -41,7 +41,7 @@ from tests.support.project import PROJECT
 from tests.support.segment_entry import entry_of
 from tests.support.store_servers import BUCKET
 
-pytestmark = [pytest.mark.stores, pytest.mark.minio]
+pytestmark = [pytest.mark.stores, pytest.mark.minio, pytest.mark.full]
 
 STORES_PAGE = PROJECT / "docs" / "stores.md"
 TOPIC = "orders"
