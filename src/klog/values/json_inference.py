@@ -8,7 +8,7 @@ out: it has no type yet, and is a new field when it has one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -17,6 +17,9 @@ from klog.values.type_limits import MAX_DEPTH
 
 MAX_FIELDS = 2000
 _MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
+_Inferred: TypeAlias = "pa.DataType | list[_Inferred] | dict[str, _Inferred] | None"
+"""The type of a scalar, a list of one for an array's items, a dict for fields, None for null: other
+than Arrow's types, it can be added to."""
 
 
 def inferred_type(values: Iterable[Any]) -> pa.DataType:
@@ -28,10 +31,10 @@ def inferred_type(values: Iterable[Any]) -> pa.DataType:
     Raises:
         SchemaError: There is no value, or there are more than `MAX_FIELDS` fields.
     """
-    merged = pa.null()
+    merged: _Inferred = None
     for value in values:
         try:
-            merged = _merge(merged, _type_of(value, 0))
+            merged = _merge(merged, _infer(value, 0))
         except (RecursionError, UnicodeEncodeError):
             continue  # Too deep, or a name that is not text: no column can have the value.
         if _count_fields(merged) > MAX_FIELDS:
@@ -39,17 +42,17 @@ def inferred_type(values: Iterable[Any]) -> pa.DataType:
                 f"json: the sample has more than {MAX_FIELDS} fields. Names may be data: give a "
                 "schema with a map"
             )
-    known = _without_nulls(merged)
+    known = _arrow_type(merged)
     if known is None:
         raise SchemaError("json: the sample has no value to infer a schema from. Give a schema")
     return known
 
 
-def _type_of(value: Any, depth: int) -> pa.DataType:
+def _infer(value: Any, depth: int) -> _Inferred:
     if depth > MAX_DEPTH:
         raise RecursionError
     if value is None:
-        return pa.null()
+        return None
     if isinstance(value, bool):
         return pa.bool_()
     if isinstance(value, int):
@@ -59,47 +62,46 @@ def _type_of(value: Any, depth: int) -> pa.DataType:
     if isinstance(value, str):
         return pa.string()
     if isinstance(value, list):
-        items = pa.null()
+        items: _Inferred = None
         for each in value:
-            items = _merge(items, _type_of(each, depth + 1))
-        return pa.list_(items)
-    return pa.struct([(name, _type_of(value[name], depth + 1)) for name in sorted(value)])
+            items = _merge(items, _infer(each, depth + 1))
+        return [items]
+    for name in value:
+        name.encode()
+    return {name: _infer(each, depth + 1) for name, each in value.items()}
 
 
-def _merge(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    if left == right or pa.types.is_null(right):
+def _merge(left: _Inferred, right: _Inferred) -> _Inferred:
+    """Return what fits both. The fields of `right` are added to those of `left`."""
+    if right is None or left == right:
         return left
-    if pa.types.is_null(left):
+    if left is None:
         return right
-    if {left, right} == {pa.int64(), pa.float64()}:
-        return pa.float64()
-    if pa.types.is_list(left) and pa.types.is_list(right):
-        return pa.list_(_merge(left.value_type, right.value_type))
-    if pa.types.is_struct(left) and pa.types.is_struct(right):
-        types = {field.name: field.type for field in left}
-        for field in right:
-            types[field.name] = _merge(types.get(field.name, pa.null()), field.type)
-        return pa.struct([(name, types[name]) for name in sorted(types)])
-    return pa.string()
+    if isinstance(left, list) and isinstance(right, list):
+        return [_merge(left[0], right[0])]
+    if isinstance(left, dict) and isinstance(right, dict):
+        for name, each in right.items():
+            left[name] = _merge(left.get(name), each)
+        return left
+    numbers = [pa.int64(), pa.float64()]
+    return pa.float64() if left in numbers and right in numbers else pa.string()
 
 
-def _without_nulls(arrow_type: pa.DataType) -> pa.DataType | None:
-    """Return a type without the fields that were always null; None if nothing is left."""
-    if pa.types.is_null(arrow_type):
-        return None
-    if pa.types.is_list(arrow_type):
-        items = _without_nulls(arrow_type.value_type)
+def _arrow_type(inferred: _Inferred) -> pa.DataType | None:
+    """Return the type without the fields that were always null; None if nothing is left."""
+    if isinstance(inferred, list):
+        items = _arrow_type(inferred[0])
         return None if items is None else pa.list_(items)
-    if pa.types.is_struct(arrow_type):
-        types = [(field.name, _without_nulls(field.type)) for field in arrow_type]
+    if isinstance(inferred, dict):
+        types = [(name, _arrow_type(inferred[name])) for name in sorted(inferred)]
         members = [(name, each) for name, each in types if each is not None]
         return pa.struct(members) if members else None
-    return arrow_type
+    return inferred
 
 
-def _count_fields(arrow_type: pa.DataType) -> int:
-    if pa.types.is_list(arrow_type):
-        return _count_fields(arrow_type.value_type)
-    if pa.types.is_struct(arrow_type):
-        return sum(1 + _count_fields(field.type) for field in arrow_type)
+def _count_fields(inferred: _Inferred) -> int:
+    if isinstance(inferred, list):
+        return _count_fields(inferred[0])
+    if isinstance(inferred, dict):
+        return sum(1 + _count_fields(each) for each in inferred.values())
     return 0
