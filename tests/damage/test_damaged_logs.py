@@ -40,15 +40,13 @@ from tests.damage.damage_cases import (
 from tests.damage.damage_kinds import fill_with_zeros, flip, remove, shorten, take_from
 from tests.damage.damage_tables import ANSWERED, DAMAGED_BATCHES, LENGTH, REFUSED
 from tests.support.project import PROJECT
+from tests.support.sampled_cases import sampled
 from tests.support.waiting import TIMEOUT_SECONDS
 
 
 def of(cases: list[Case], often: int = 1) -> pytest.MarkDecorator:
     """Run a test for cases; of as many as `often` says, all but one run with `make full` only."""
-    marked = [
-        pytest.param(case, marks=pytest.mark.full if number % often else ())
-        for number, case in enumerate(cases)
-    ]
+    marked = sampled(cases, often, pytest.mark.full)
     return pytest.mark.parametrize("case", marked, ids=lambda case: case.name.replace(" ", "-"))
 
 
@@ -126,8 +124,8 @@ def test_a_first_batch_torn_at_every_byte(tmp_path: Path) -> None:
         assert read(directory, LEVELS[1]) == [], f"{kept} bytes of the first batch are left"
 
 
-@pytest.mark.parametrize("segment", [0, -1])
-@pytest.mark.parametrize("batch", [0, 3, -1])
+@pytest.mark.parametrize("segment", sampled([-1, 0], 2, pytest.mark.full))
+@pytest.mark.parametrize("batch", sampled([-1, 0, 3], 2, pytest.mark.full))
 def test_a_bit_flipped_at_every_byte(segment: int, batch: int, tmp_path: Path) -> None:
     """Each is an error that names the file, or changes nothing: the leader epoch.
 

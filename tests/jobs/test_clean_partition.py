@@ -40,6 +40,7 @@ from tests.jobs.compacted_topics import (
 from tests.jobs.partition_bytes import entries_of, nothing_is_wrong, records, segments
 from tests.jobs.written_root import WrittenRoot
 from tests.support.kernel_choices import CLEANING_FROM_THE_START, NEVER_KERNELS
+from tests.support.sampled_cases import sampled
 from tests.support.waiting import TIMEOUT_SECONDS
 
 
@@ -133,7 +134,7 @@ def test_a_task_imports_no_pandas(
     assert len(list(path_of(root).glob("t-0/*.log"))) > before
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sampled(range(4), 4, pytest.mark.full))
 def test_both_ways_leave_the_same_of_what_klog_wrote(
     root: WrittenRoot, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from tests.fuzz.__main__ import CORPUS
 from tests.fuzz.seal import sealed_log
 from tests.spark.golden_slices import READABLE, copied, damaged, read, tasks, whole_slice
 from tests.spark.jvm_slices import JvmSlices
+from tests.support.sampled_cases import sampled
 
 pytestmark = pytest.mark.spark
 
@@ -65,15 +65,11 @@ def sampled_inputs(kind: str, step: int) -> list[Path]:
     ]
 
 
-def sampled(values: Sequence[Any]) -> list[Any]:
-    """Return parameters, six of seven for `make full` only."""
-    return [
-        pytest.param(value, marks=pytest.mark.full if number % 7 else ())
-        for number, value in enumerate(values)
-    ]
-
-
-@pytest.mark.parametrize("case", sampled(CASES), ids=lambda case: case.name.replace(" ", "-"))
+@pytest.mark.parametrize(
+    "case",
+    sampled(CASES, 7, pytest.mark.full),
+    ids=lambda case: case.name.replace(" ", "-"),
+)
 def test_damaged_directories_of_brokers(jvm: JvmSlices, tmp_path: Path, case: Case) -> None:
     directory, _ = case.damaged(tmp_path)
     topic, _, number = directory.name.rpartition("-")
@@ -92,7 +88,7 @@ def test_damaged_directories_of_brokers(jvm: JvmSlices, tmp_path: Path, case: Ca
                 assert jvm.run(task) == slice_runner.run_task(task)
 
 
-@pytest.mark.parametrize("seed", sampled(SEEDS))
+@pytest.mark.parametrize("seed", sampled(SEEDS, 7, pytest.mark.full))
 def test_segments_that_an_index_cuts(jvm: JvmSlices, tmp_path: Path, seed: int) -> None:
     """Anywhere, around what is wanted or not.
 

@@ -73,9 +73,9 @@ def test_a_large_value_of_an_unknown_version(
     ("key", "begin", "flags", "expected"),
     [
         (b"k", b"", ["--print-data-log", "--json"], "0"),
-        (b"k", b"\xff", ["--print-data-log", "--json"], "0"),
-        (b"k", b"", ["--print-data-log"], "0"),
-        (b"k", b"", ["--deep-iteration"], "0"),
+        pytest.param(b"k", b"\xff", ["--print-data-log", "--json"], "0", marks=pytest.mark.full),
+        pytest.param(b"k", b"", ["--print-data-log"], "0", marks=pytest.mark.full),
+        pytest.param(b"k", b"", ["--deep-iteration"], "0", marks=pytest.mark.full),
         (OFFSET_KEY, b"\0\7", ["--offsets-decoder"], "0"),
         (MEMBER_KEY, b"\0\0\xff", ["--offsets-decoder"], "1"),
     ],

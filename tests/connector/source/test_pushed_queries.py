@@ -18,6 +18,7 @@ from klog.connector.source.slices import Slice
 from tests.connector.jvm_plans import ask
 from tests.connector.varied_roots import ROOTS, make_named_root
 from tests.support.reader_rows import LEVELS
+from tests.support.sampled_cases import sampled
 
 SEEDS = range(6)
 
@@ -68,7 +69,7 @@ class Read:
         ]
 
 
-@pytest.fixture(scope="module", params=ROOTS)
+@pytest.fixture(scope="module", params=sampled(ROOTS, 2, pytest.mark.full))
 def topic(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, str]:
