@@ -24,11 +24,11 @@ KAFKA, KLOG = "kafka", "klog"
 IMPATIENT = {
     "fetchOffset.numRetries": "1",
     "fetchOffset.retryIntervalMs": "10",
-    "kafkaConsumer.pollTimeoutMs": "1000",
-    "kafka.request.timeout.ms": "5000",
-    "kafka.default.api.timeout.ms": "10000",
+    "kafkaConsumer.pollTimeoutMs": "3000",
+    "kafka.request.timeout.ms": "15000",
+    "kafka.default.api.timeout.ms": "30000",
 }
-"""Settings of the client with which an error comes soon."""
+"""Settings of the client with which an error comes soon, but none because a machine is busy."""
 
 _FAILURES = (PySparkException, Py4JJavaError)
 """PySpark leaves some errors of the Java side as they are."""
