@@ -249,7 +249,7 @@ def main(name: str) -> int:
         for step in run.steps:
             if not step.is_passed:
                 print(f"== the end of {step.name}")  # noqa: T201
-                print("".join(step.last_lines), end="")  # noqa: T201
+                print("".join(step.last_lines).rstrip())  # noqa: T201
     print(f"{time.monotonic() - started:8.1f} s  all of it")  # noqa: T201
     return 0 if is_passed else 1
 
