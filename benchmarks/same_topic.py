@@ -23,7 +23,6 @@ from tests.support.kafka_broker import Broker
 from tests.support.waiting import wait_until
 
 PARQUET_CODECS = {"none": "uncompressed", "lz4": "snappy", "zstd": "zstd"}
-WAIT_SECONDS = 60
 """A broker says only now and then how far consumers may read."""
 
 
@@ -110,7 +109,7 @@ def same_topic(
         kafka_write(
             written(spark, topic.folder, count, value_bytes), broker.bootstrap, codec, codec
         )
-        wait_until(lambda: topic.directory().count() == count, "the high watermark", WAIT_SECONDS)
+        wait_until(lambda: topic.directory().count() == count, "the high watermark")
         writer = topic.directory().write.option("compression", PARQUET_CODECS[codec])
         writer.parquet(str(topic.parquet_path))
         yield topic

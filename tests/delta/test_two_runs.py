@@ -230,11 +230,11 @@ class ObstructedWriter(BatchWriter):
 
         def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             Path(paths[0]).touch()
-            wait_until(Path(paths[1]).exists, "the table is changed", 60)
+            wait_until(Path(paths[1]).exists, "the table is changed")
             yield from batches
 
         def change() -> None:
-            wait_until(started.exists, "a task has started", 60)
+            wait_until(started.exists, "a task has started")
             pair = f"'number' = '{self.writes}'"
             spark.sql(f"ALTER TABLE delta.`{self._name}` SET TBLPROPERTIES ({pair})")
             changed.touch()

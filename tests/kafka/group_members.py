@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import socket
 import struct
-import time
-from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -18,7 +16,7 @@ from confluent_kafka import Consumer, Producer, ShareConsumer
 
 from tests.corpus.clients import Client
 from tests.support.kafka_broker import Broker
-from tests.support.waiting import TIMEOUT_SECONDS
+from tests.support.waiting import TIMEOUT_SECONDS, wait_until
 
 TOPIC = "groups.read"
 _LENGTH = struct.Struct(">i")
@@ -54,12 +52,12 @@ def _as_consumers(broker: Broker) -> None:
         closing(_consumer(broker, "consumers", "classic")) as classic,
     ):
         named.subscribe([TOPIC])
-        _until(lambda: named.poll(0.2) is not None)
+        wait_until(lambda: named.poll(0.2) is not None, "a record for the group")
         named.commit(asynchronous=False)
         matching.subscribe(["^groups[.].*"])
         classic.subscribe([TOPIC])
         members = (named, matching, classic)
-        _until(lambda: _all_assigned(members))
+        wait_until(lambda: _all_assigned(members), "partitions for all members")
 
 
 def _all_assigned(consumers: tuple[Any, ...]) -> bool:
@@ -75,7 +73,9 @@ def _as_a_share_consumer(broker: Broker, producer: Producer) -> None:
         {"bootstrap.servers": broker.bootstrap, "group.id": "sharers", "log_level": 0}
     ) as sharer:
         sharer.subscribe([TOPIC])
-        _until(lambda: _produce(producer) and len(sharer.poll(0.5)) > 0)
+        wait_until(
+            lambda: _produce(producer) and len(sharer.poll(0.5)) > 0, "a record for the share group"
+        )
 
 
 def _as_a_streams_client(broker: Broker, gateway: Any) -> None:
@@ -152,9 +152,3 @@ def _ask(broker: Broker, gateway: Any, heartbeat: dict[str, Any]) -> dict[str, A
     fields: dict[str, Any] = json.loads(shown.toString())
     assert fields["errorCode"] == 0, fields
     return fields
-
-
-def _until(done: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while not done():
-        assert time.monotonic() < deadline, "the group did not reach the expected state"

@@ -139,7 +139,7 @@ def test_a_stream_over_restarts_and_new_partitions(
     client.create("live.stream", "streamed while written", SMALL_SEGMENTS, partitions=1)
     with writing(client, "live.stream", 1):
         query = start(spark, broker, "live.stream", tmp_path)
-        wait_until(lambda: query.lastProgress is not None, "a micro-batch", 120)
+        wait_until(lambda: query.lastProgress is not None, "a micro-batch")
         query.stop()
     client.admin.create_partitions([NewPartitions("live.stream", 3)])["live.stream"].result(60)
     time.sleep(1)

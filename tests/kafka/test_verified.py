@@ -16,7 +16,7 @@ from klog.logformat.batches.scan_batches import scan_batches
 from klog.logformat.broker_files.checkpoint_files import decode_offset_checkpoint
 from tests.corpus.clients import Client
 from tests.support.kafka_broker import Broker
-from tests.support.waiting import TIMEOUT_SECONDS
+from tests.support.waiting import TIMEOUT_SECONDS, wait_until
 
 pytestmark = pytest.mark.kafka
 OFFSETS, _ = INTERNAL = ("__consumer_offsets", "__transaction_state")
@@ -42,7 +42,7 @@ def commit_offsets(broker: Broker, count: int) -> None:
 
 def commit_until_rolled(broker: Broker, log_dir: Path) -> int:
     """Commit offsets until the log rolls; return the number of commits."""
-    active, count, deadline = active_offset(log_dir), 0, time.monotonic() + 60
+    active, count, deadline = active_offset(log_dir), 0, time.monotonic() + TIMEOUT_SECONDS
     while active_offset(log_dir) == active:
         assert time.monotonic() < deadline
         commit_offsets(broker, 3)
@@ -52,10 +52,7 @@ def commit_until_rolled(broker: Broker, log_dir: Path) -> int:
 
 def wait_until_cleaned(log_dir: Path) -> None:
     """Wait until all before the active segment is cleaned."""
-    deadline = time.monotonic() + 60
-    while cleaned_to(log_dir) < active_offset(log_dir):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: cleaned_to(log_dir) >= active_offset(log_dir), "a cleaned log")
 
 
 def active_offset(log_dir: Path) -> int:

@@ -10,17 +10,14 @@ TIMEOUT_SECONDS = 300
 """The longest that a test waits for what has to come: a busy machine takes ten times as long."""
 
 
-def wait_until(
-    is_done: Callable[[], object], expected: str, seconds: float = TIMEOUT_SECONDS
-) -> None:
+def wait_until(is_done: Callable[[], object], expected: str) -> None:
     """Ask again and again until something is so.
 
     Args:
         is_done: Returns whether it is.
         expected: What is waited for, for the error.
-        seconds: How long it may take.
     """
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not is_done():
-        assert time.monotonic() < deadline, f"{expected}: not in {seconds:.0f} s"
+        assert time.monotonic() < deadline, f"{expected}: not in {TIMEOUT_SECONDS} s"
         time.sleep(PAUSE_SECONDS)

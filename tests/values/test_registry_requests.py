@@ -156,7 +156,7 @@ def test_a_slow_path_stops_no_other(registry: SchemaRegistry) -> None:
         cache = SchemaCache()
         waiting = pool.submit(schema_by_id, settings(slow), 1, cache)
         try:
-            wait_until(lambda: slow.requests, "a request", 10)
+            wait_until(lambda: slow.requests, "a request")
             assert schema_by_id(settings(registry), 1, cache).text == '"int"'
             assert not waiting.done()
         finally:
