@@ -123,7 +123,7 @@ RUNS = {"test": (TEST, INTERPRETED), "ci": (CI, INTERPRETED), "full": (FULL, QUI
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What a step took; `cpu_seconds` is that of all its processes that ended before it did."""
+    """What a step took; `cpu_seconds` is that of all its processes (tools/step_process.py)."""
 
     name: str
     seconds: float
@@ -213,7 +213,7 @@ class Run:
         else:
             command = ["make", "--no-print-directory", *step[1:]]
         return subprocess.Popen(  # noqa: S603
-            command,
+            [sys.executable, "-m", "tools.step_process", *command],
             # Runs would race for one folder of temporary files.
             env={
                 **os.environ,
