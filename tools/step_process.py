@@ -1,6 +1,6 @@
 """Run a command so that what it took of the cores is known: `python -m tools.step_process make x`.
 
-The rule: processes that the command leaves behind, such as PySpark's JVM, become children of this
+The rule: processes that outlive the command, such as PySpark's JVM, become children of this
 process (`PR_SET_CHILD_SUBREAPER`), which waits for them. So their CPU time is part of this
 process's. What is still there after `PATIENCE_SECONDS` is killed and named. The exit code is the
 command's.
@@ -53,7 +53,7 @@ def _kill_children() -> None:
     for thread in Path("/proc/self/task").iterdir():
         for child in (thread / "children").read_text().split():
             command = Path("/proc", child, "cmdline").read_bytes().replace(b"\0", b" ")
-            print(f"left running, killed: {command.decode(errors='replace')[:400]}")  # noqa: T201
+            print(f"still running, killed: {command.decode(errors='replace')[:400]}")  # noqa: T201
             os.kill(int(child), signal.SIGKILL)
 
 
