@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -134,6 +135,57 @@ def test_a_derived_schema_has_the_type_of_the_column() -> None:
     values = pa.array([{"a": [{"s": {"q": "x"}}, None]}, {}, None], arrow_type)
     data = AvroEncoder(schema).encode_array(values)
     assert AvroDecoder(schema).decode_array(data).values.equals(values)
+
+
+def _struct(*fields: tuple[str, pa.DataType]) -> pa.DataType:
+    return pa.struct(list(fields))
+
+
+_X = _struct(("x", pa.int64()))
+
+
+@pytest.mark.parametrize(
+    ("arrow_type", "names"),
+    [
+        (_struct(("a", _struct(("b", _X))), ("c_d", _X)), ["_a", "_a_b", "_c_d"]),
+        (_struct(("a_b", _X), ("a", _struct(("b", _X)))), ["_a_b", "_a", "_a_b_2"]),
+        (_struct(("a", _struct(("b", _X))), ("a_b", _X)), ["_a", "_a_b", "_a_b_2"]),
+        (_struct(("a", pa.list_(_X)), ("a_element", _X)), ["_a_element", "_a_element_2"]),
+        (
+            _struct(("m", pa.map_(pa.string(), _X)), ("m_value_2", _X), ("m_value", _X)),
+            ["_m_value", "_m_value_2", "_m_value_3"],
+        ),
+        (
+            _struct(("a_b", _struct(("c", _X))), ("a", _struct(("b", _struct(("c", _X)))))),
+            ["_a_b", "_a_b_c", "_a", "_a_b_2", "_a_b_2_c"],
+        ),
+    ],
+)
+def test_the_names_of_a_derived_schema_are_unique(
+    arrow_type: pa.DataType, names: list[str]
+) -> None:
+    text = derived_avro_schema(arrow_type)
+    assert re.findall(r'"name": "topLevelRecord(_\w+)"', text) == names
+    schema = load_avro_schema(text)
+    assert AvroDecoder(schema).arrow_type == arrow_type
+    values = pa.nulls(1, arrow_type)
+    assert AvroDecoder(schema).decode_array(AvroEncoder(schema).encode_array(values)).values == (
+        values
+    )
+
+
+def test_the_names_of_unions_are_unique() -> None:
+    """fastavro writes a branch of a union as a record, whose name must not be another one's."""
+    union = ["int", "string"]
+    schema = record(
+        ("a_b", union), ("x", record(("b", union), name="R_a")),
+        ("f", {"type": "map", "values": union}), ("f_values", union),
+        ("y", record(("n", "int"), name="klog_R_f_values_int")),
+    )  # fmt: skip
+    row = {"a_b": 1, "x": {"b": "t"}, "f": {"k": 2}, "f_values": "u", "y": {"n": 3}}
+    data = encoded(schema, row)
+    values = decoded(schema, data).values
+    assert AvroEncoder(load_avro_schema(schema)).encode_array(values).to_pylist() == data
 
 
 @pytest.mark.parametrize(

@@ -283,3 +283,60 @@ def test_exponents_that_no_decimal_has(number: str) -> None:
     decoded = decoder.decode_array(pa.array([f'{{"a": {number}}}'.encode(), b'{"a": 1.5}']))
     assert decoded.values.to_pylist() == [None, {"a": Decimal("1.50")}]
     assert decoded.reasons.is_valid().to_pylist() == [True, False]
+
+
+TINY = ["1e-40", "0.0e-9999999", "1e-99999999999999999999", "1." + "0" * 50, "1e39"]
+
+
+@pytest.mark.parametrize("number", TINY)
+@pytest.mark.parametrize("text", ["{}", "[{}]", '{{"x": {}}}'])
+def test_a_field_that_is_ignored_has_any_number(number: str, text: str) -> None:
+    row = f'{{"d": 1.25, "other": {text.format(number)}, "r": {{"x": 5, "y": {number}}}}}'
+    values, reasons = values_of(row.encode())
+    assert reasons == [None]
+    assert values == [{**NOTHING, "d": Decimal("1.25"), "r": {"x": 5}}]
+
+
+@pytest.mark.parametrize("number", [*TINY, "1e400", "-1e-400", "0.1"])
+def test_a_number_is_the_same_next_to_a_decimal(number: str) -> None:
+    fields = [("f", pa.float64()), ("g", pa.float32()), ("s", pa.string())]
+    row = f'{{"f": {number}, "g": {number}, "s": {number}, "d": 1.5}}'.encode()
+    values, reasons = values_of(row, arrow_type=pa.struct([*fields, ("d", pa.decimal128(9, 2))]))
+    alone = values_of(row, arrow_type=pa.struct(fields))
+    assert reasons == alone[1] == [None]
+    assert values == [{**alone[0][0], "d": Decimal("1.50")}]
+    assert values[0]["f"] == float(number)
+
+
+@pytest.mark.parametrize("number", [*TINY, "1.255", "12345678", "1e400"])
+def test_a_decimal_takes_what_it_can_hold(number: str) -> None:
+    rows = [f'{{"r": {{"d": {number}}}}}'.encode(), b'{"r": {"d": 1.25}}']
+    arrow_type = pa.struct([("r", pa.struct([("d", pa.decimal128(9, 2))]))])
+    values, reasons = values_of(*rows, arrow_type=arrow_type)
+    assert values == [None, {"r": {"d": Decimal("1.25")}}]
+    assert reasons == ["json: r.d: does not fit decimal128(9, 2)", None]
+
+
+LONG = "9" * 5000
+"""More digits than Python makes an integer of."""
+
+
+@pytest.mark.parametrize("number", [LONG, f"-{LONG}", f"[{LONG}]"])
+def test_a_field_that_is_ignored_has_any_integer(number: str) -> None:
+    row = f'{{"i": 1, "other": {number}, "r": {{"x": 5, "y": {number}}}}}'.encode()
+    for arrow_type in (TYPE, pa.struct([("i", pa.int64()), ("r", pa.struct({"x": pa.int64()}))])):
+        values, reasons = values_of(row, arrow_type=arrow_type)
+        assert reasons == [None]
+        assert (values[0]["i"], values[0]["r"]) == (1, {"x": 5})
+    assert json_rows(pa.array([row]))[1] == {}
+    assert inferred_type(json_rows(pa.array([row]))[0]) == pa.struct(
+        [("i", pa.int64()), ("r", pa.struct([("x", pa.int64())]))]
+    )
+
+
+@pytest.mark.parametrize("name", ["i", "f", "s", "d", "b", "day", "l", "r"])
+@pytest.mark.parametrize("text", ["{}", '{{"x": {}}}', "[{}]"])
+def test_no_field_holds_an_integer_of_any_length(name: str, text: str) -> None:
+    values, reasons = values_of(f'{{"{name}": {text.format(LONG)}}}'.encode(), b"{}")
+    assert values == [None, NOTHING]
+    assert reasons[0].startswith(f"json: {name}")

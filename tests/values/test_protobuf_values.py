@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import math
 import pickle
 from decimal import Decimal
 from pathlib import Path
@@ -120,6 +121,123 @@ def test_what_does_not_fit_is_an_error(value: Any, message: str) -> None:
     with pytest.raises(SchemaError, match=message) as caught:
         ProtobufEncoder(SCHEMA, "shop.Order").encode_array(pa.array([value]))
     assert "SECRET" not in str(caught.value)
+
+
+NUMBERS = """
+syntax = "proto3"; import "google/protobuf/wrappers.proto"; enum Kind { NONE = 0; SOME = 1; }
+message Numbers {
+  float single = 1; double number = 2; int64 whole = 3; uint64 large = 4; sint32 small = 5;
+  bool yes = 6; Kind kind = 7; string text = 8; repeated double numbers = 9;
+  repeated string texts = 10; repeated int32 smalls = 11; map<int64, double> by_number = 12;
+  map<bool, bool> by_yes = 13; google.protobuf.DoubleValue wrapped = 14;
+  google.protobuf.BoolValue wrapped_yes = 15;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def numbers() -> ProtobufEncoder:
+    return ProtobufEncoder(load_protobuf_schema(NUMBERS), "Numbers")
+
+
+def column_of(field: str, values: pa.Array) -> pa.Array:
+    return pa.StructArray.from_arrays([values], [field])
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "type_name"),
+    [
+        ("number", pa.array([Decimal("12345678901234567.89")]), "double"),
+        ("number", pa.array([Decimal("0.12345678901234567")]), "double"),
+        ("number", pa.array([Decimal("1234567890123450001")]), "double"),
+        ("number", pa.array([2**53 + 1]), "double"),
+        ("number", pa.array([2**63 - 1]), "double"),
+        ("number", pa.array([True]), "double"),
+        ("numbers", pa.array([[2**53 + 1]]), "double"),
+        ("wrapped", pa.array([2**53 + 1]), "google.protobuf.DoubleValue"),
+        ("single", pa.array([2**24 + 1]), "float"),
+        ("single", pa.array([Decimal("16777217")]), "float"),
+        ("single", pa.array([Decimal("0.123456789")]), "float"),
+        ("single", pa.array([False]), "float"),
+        ("whole", pa.array([True]), "int64"),
+        ("large", pa.array([False]), "uint64"),
+        ("small", pa.array([True]), "sint32"),
+        ("kind", pa.array([True]), "Kind"),
+        ("yes", pa.array([5]), "bool"),
+        ("yes", pa.array([0]), "bool"),
+        ("yes", pa.array([1.0]), "bool"),
+        ("wrapped_yes", pa.array([1]), "google.protobuf.BoolValue"),
+        ("by_number", pa.array([[(1, 2**53 + 1)]], pa.map_(pa.int64(), pa.int64())), "Numbers."),
+        ("by_number", pa.array([[(True, 1.0)]], pa.map_(pa.bool_(), pa.float64())), "Numbers."),
+        ("by_yes", pa.array([[(1, True)]], pa.map_(pa.int64(), pa.bool_())), "Numbers."),
+        ("by_yes", pa.array([[(True, 1)]], pa.map_(pa.bool_(), pa.int64())), "Numbers."),
+    ],
+)
+def test_a_value_is_not_changed_in_silence(
+    numbers: ProtobufEncoder, field: str, values: pa.Array, type_name: str
+) -> None:
+    with pytest.raises(SchemaError) as caught:
+        numbers.encode_array(column_of(field, values))
+    message = f"protobuf: Numbers.{field}: a value does not fit {type_name}"
+    assert str(caught.value).startswith(message)
+    assert str(caught.value).endswith("Correct the value, or use another schema")
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "expected"),
+    [
+        ("number", pa.array([2**53, -(2**62), 5]), [2.0**53, -(2.0**62), 5.0]),
+        ("number", pa.array([Decimal("0.10"), Decimal("-1.25")]), [0.1, -1.25]),
+        ("number", pa.array([Decimal("0.1")], pa.decimal128(38, 18)), [0.1]),
+        ("number", pa.array([Decimal("9007199254740.99")]), [9007199254740.99]),
+        ("number", pa.array([Decimal(2**100)], pa.decimal128(38, 0)), [2.0**100]),
+        ("number", pa.array([0.1], pa.float32()), [0.10000000149011612]),
+        ("number", pa.array([math.inf, 5e-324]), [math.inf, 5e-324]),
+        ("single", pa.array([0.1]), [0.10000000149011612]),
+        ("single", pa.array([-math.inf]), [-math.inf]),
+        ("single", pa.array([Decimal("0.10")]), [0.10000000149011612]),
+        ("single", pa.array([2**24, -(2**60)]), [2.0**24, -(2.0**60)]),
+        ("whole", pa.array([2**63 - 1]), [2**63 - 1]),
+        ("whole", pa.array([Decimal("5.00")]), [5]),
+        ("whole", pa.array([5.0]), [5]),
+        ("yes", pa.array([True, False]), [True, False]),
+        ("kind", pa.array([1]), ["SOME"]),
+        ("by_number", pa.array([[(1, 5)]], pa.map_(pa.int64(), pa.int64())), [[(1, 5.0)]]),
+        ("by_yes", pa.array([[(True, False)]], pa.map_(pa.bool_(), pa.bool_())), [[(True, False)]]),
+    ],
+)
+def test_a_value_of_another_type_that_fits(
+    numbers: ProtobufEncoder, field: str, values: pa.Array, expected: list[Any]
+) -> None:
+    data = numbers.encode_array(column_of(field, values))
+    decoder = ProtobufDecoder(load_protobuf_schema(NUMBERS), "Numbers")
+    assert decoder.decode_array(data).values.field(field).to_pylist() == expected
+
+
+@settings(deadline=None)
+@given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**15), max_value=10**15))
+def test_a_decimal_of_fifteen_digits_fits_a_double(
+    numbers: ProtobufEncoder, number: Decimal
+) -> None:
+    number = round(number, 15 - max(1, number.adjusted() + 1)) if number else number
+    numbers.encode_array(column_of("number", pa.array([number], pa.decimal128(38, 18))))
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("texts", pa.array(["abc"])),
+        ("smalls", pa.array([b"abc"])),
+        ("texts", pa.array([{"a": "x"}])),
+        ("numbers", pa.array([1.0])),
+    ],
+)
+def test_a_repeated_field_takes_an_array_alone(
+    numbers: ProtobufEncoder, field: str, values: pa.Array
+) -> None:
+    """A text is not an array of its characters."""
+    with pytest.raises(SchemaError, match=f"protobuf: Numbers.{field} is repeated, got a value"):
+        numbers.encode_array(column_of(field, values))
 
 
 @pytest.mark.parametrize(

@@ -249,15 +249,17 @@ def merge_schemas(known: StructType, new: StructType, *, on_change: str = "fail"
             their types.
         new: The schema that `infer_schema` returned for new rows. Its new fields come last, at any
             depth, and are nullable.
-        on_change: What happens if a field has another type in `new`. `fail` raises an error. `keep`
-            keeps the known type; `decode` with `on_error="null"` then gives the reason for each
-            row that does not fit.
+        on_change: What happens if the known type of a field cannot hold the values of its type in
+            `new`. `fail` raises an error. `keep` keeps the known type; `decode` with
+            `on_error="null"` then gives the reason for each row that does not fit.
 
     Returns:
-        The merged schema. A number keeps its known type if that type can hold the new numbers.
+        The merged schema. A field keeps its known type if that type can hold the new values: a
+        string holds any JSON value, and a double holds a bigint.
 
     Raises:
-        klog.SchemaError: A field has another type. The message names the field.
+        klog.SchemaError: The known type of a field cannot hold the new values, or the names of two
+            fields differ only by case. The message names the fields.
     """
     from klog.values.spark_schemas import merged_schema
 

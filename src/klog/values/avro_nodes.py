@@ -80,6 +80,21 @@ def branch_name(branch: Any) -> str:
     return str(branch.get("name") or branch["type"])
 
 
+def unique_name(name: str, taken: set[str]) -> str:
+    """Return a name for a type, with a number at its end if another type has the name.
+
+    Args:
+        name: The name.
+        taken: The names of other types. The name that is returned is added.
+    """
+    unique, number = name, 1
+    while unique in taken:
+        number += 1
+        unique = f"{name}_{number}"
+    taken.add(unique)
+    return unique
+
+
 def widened_union(union: list[Any]) -> str | None:
     """Return the one type that holds the values of a union of two numbers, None for other unions.
 

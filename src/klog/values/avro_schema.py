@@ -41,6 +41,7 @@ from klog.values.avro_nodes import (
     branch_name,
     invalid_schemas,
     is_true_union,
+    unique_name,
     widened_union,
 )
 from klog.values.optional_libraries import import_library
@@ -150,6 +151,11 @@ class _Rewriter:
     named: dict[str, Any]
     finished: dict[str, AvroType] = field(default_factory=dict)
     unfinished: set[str] = field(default_factory=set)
+    taken: set[str] = field(init=False)
+    """The names of the types, without their namespaces, and of the records for branches."""
+
+    def __post_init__(self) -> None:
+        self.taken = {name.rpartition(".")[2] for name in self.named}
 
     def rewrite(self, node: Any, path: tuple[str, ...]) -> AvroType:
         if isinstance(node, str):
@@ -287,7 +293,7 @@ class _Rewriter:
                 schemas.append("null")
                 continue
             member = f"member{len(members)}"
-            name = re.sub(r"\W", "_", "_".join(("klog", *path, kind)))
+            name = unique_name(re.sub(r"\W", "_", "_".join(("klog", *path, kind))), self.taken)
             fields = [{"name": member, "type": each.schema}]
             schemas.append({"type": "record", "name": name, "fields": fields})
             members.append(pa.field(member, each.built))

@@ -23,7 +23,7 @@ from klog.values.decoded_column import (
     as_binary,
     printable,
 )
-from klog.values.json_misfits import misfit_check
+from klog.values.json_misfits import LongInteger, misfit_check
 from klog.values.nested_cast import cast_nested
 from klog.values.row_conversion import CONVERSION_ERRORS, arrays_of_rows, nested_misfits
 
@@ -100,24 +100,29 @@ def json_rows(
     Args:
         column: The rows.
         has_prefix: Each row begins with a registry's prefix.
-        has_decimals: Return numbers with a fraction as `Decimal`.
+        has_decimals: Return numbers with a fraction as `Decimal`, but for those that no decimal of
+            Arrow can be: they are floats.
     """
     reasons: dict[int, str] = {}
     values = as_binary(column).to_pylist()
     if has_prefix:
         framed = read_prefixes(column)
         values, reasons = framed.values, framed.reasons
-    decode = json.JSONDecoder(
-        parse_float=_bounded_decimal if has_decimals else None, parse_constant=_refuse_constant
-    ).decode
+    parse_float = _decimal_or_float if has_decimals else None
+    decoders = [
+        json.JSONDecoder(
+            parse_float=parse_float, parse_int=parse_int, parse_constant=_refuse_constant
+        )
+        for parse_int in (None, _integer)
+    ]
     rows: list[Any] = []
     for row, value in enumerate(values):
         if value is None:
             rows.append(None)
             continue
         try:
-            rows.append(decode(str(value, "utf-8")))
-        except (ValueError, ArithmeticError) as exc:
+            rows.append(_json_value(str(value, "utf-8"), *decoders))
+        except ValueError as exc:
             reasons[row] = printable(f"json: {exc}")
             rows.append(None)
         except RecursionError:
@@ -130,16 +135,35 @@ def _json_decoder(arrow_type: pa.DataType, has_prefix: bool) -> JsonDecoder:
     return JsonDecoder(arrow_type, has_prefix=has_prefix)
 
 
-def _bounded_decimal(text: str) -> Decimal:
-    """Return a number with a fraction. Raises `ValueError` beyond the digits of Arrow's decimals.
+def _json_value(text: str, decoder: json.JSONDecoder, lenient: json.JSONDecoder) -> Any:
+    """Return a JSON value. `lenient`, which is slower, also takes integers of any length."""
+    try:
+        return decoder.decode(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        return lenient.decode(text)
+
+
+def _integer(text: str) -> int | LongInteger:
+    try:
+        return int(text)
+    except ValueError:
+        return LongInteger()
+
+
+def _decimal_or_float(text: str) -> Decimal | float:
+    """Return a number with a fraction, as a float beyond the digits of Arrow's decimals.
 
     Arrow ends the process for an exponent that is far out of its range.
     """
-    number = Decimal(text)
+    try:
+        number = Decimal(text)
+    except ArithmeticError:  # An exponent of 20 digits.
+        return float(text)
     exponent = number.as_tuple().exponent
-    if not isinstance(exponent, int) or abs(exponent) > _MAX_EXPONENT:
-        raise ValueError(f"a number has more than {_MAX_EXPONENT} decimal places or zeros")
-    return number
+    is_decimal = isinstance(exponent, int) and abs(exponent) <= _MAX_EXPONENT
+    return number if is_decimal else float(text)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -51,8 +51,6 @@ def inferred_type(values: Iterable[Any]) -> pa.DataType:
 def _infer(value: Any, depth: int) -> _Inferred:
     if depth > MAX_DEPTH:
         raise RecursionError
-    if value is None:
-        return None
     if isinstance(value, bool):
         return pa.bool_()
     if isinstance(value, int):
@@ -66,9 +64,11 @@ def _infer(value: Any, depth: int) -> _Inferred:
         for each in value:
             items = _merge(items, _infer(each, depth + 1))
         return [items]
-    for name in value:
-        name.encode()
-    return {name: _infer(each, depth + 1) for name, each in value.items()}
+    if isinstance(value, dict):
+        for name in value:
+            name.encode()
+        return {name: _infer(each, depth + 1) for name, each in value.items()}
+    return None  # Null, or an integer with so many digits that no type holds it.
 
 
 def _merge(left: _Inferred, right: _Inferred) -> _Inferred:

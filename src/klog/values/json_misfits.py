@@ -13,11 +13,17 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+
+class LongInteger:
+    """An integer with more digits than Python takes. It has no value, so that no field holds it."""
+
+
 Check: TypeAlias = Callable[[Any], str | None]
 """Returns the end of a reason: the path in the value, and what is wrong there; None if it fits."""
 _NAMES = {
     bool: "a boolean", int: "a number", float: "a number", Decimal: "a number", str: "a string",
     list: "an array", dict: "an object", type(None): "null",
+    LongInteger: "a number with too many digits",
 }  # fmt: skip
 _NUMBERS = frozenset({int, float, Decimal})
 
@@ -41,8 +47,10 @@ def misfit_check(arrow_type: pa.DataType) -> Check:
         return _integer_check(arrow_type)
     if types.is_boolean(arrow_type):
         return _type_check(frozenset({bool}), "a boolean")
-    if types.is_floating(arrow_type) or types.is_decimal(arrow_type):
+    if types.is_floating(arrow_type):
         return _type_check(_NUMBERS, "a number")
+    if types.is_decimal(arrow_type):
+        return _decimal_check(arrow_type)
     if types.is_null(arrow_type):
         return _type_check(frozenset(), "null")
     return _type_check(frozenset({str}), f"a string with a {arrow_type}")
@@ -70,6 +78,17 @@ def _integer_check(arrow_type: pa.DataType) -> Check:
             fraction = " with a fraction" if type(value) in _NUMBERS else ""
             return f": is {_NAMES[type(value)]}{fraction}, not an integer"
         return None if low <= value <= high else f": does not fit {arrow_type}"
+
+    return check
+
+
+def _decimal_check(arrow_type: pa.DataType) -> Check:
+    def check(value: Any) -> str | None:
+        if value is None or type(value) is Decimal or type(value) is int:
+            return None
+        if type(value) is float:  # Only a number beyond all decimals is parsed as a float.
+            return f": does not fit {arrow_type}"
+        return _reason(value, "a number")
 
     return check
 

@@ -1,10 +1,16 @@
-"""Arrow to Protobuf messages, with or without a registry's prefix and message indexes."""
+"""Arrow to Protobuf messages, with or without a registry's prefix and message indexes.
+
+The rule: a value is encoded as what it is, or is an error. Protobuf itself would make the nearest
+double of a long, true of 5, and the number 1 of true. Only a double can become the nearest float.
+"""
 
 from __future__ import annotations
 
 import datetime
 import math
+import struct
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +35,7 @@ _CORRECT = "Correct the value, or use another schema"
 _MAX_FLOAT = 3.4028235677973366e38
 """From here on, a double is infinity in 32 bits."""
 _MICROSECOND = datetime.timedelta(microseconds=1)
+_SINGLE = struct.Struct("f")
 
 
 class ProtobufEncoder:
@@ -112,8 +119,13 @@ def _parse_json(message: Any, text: str) -> None:
 
 def _set(message: Any, field: Any, value: Any) -> None:
     if is_map(field):
-        _set_map(getattr(message, field.name), field.message_type.fields_by_name["value"], value)
+        _set_map(getattr(message, field.name), field.message_type.fields_by_name, value)
     elif is_repeated(field):
+        if not isinstance(value, list):  # Of a text Protobuf would take the characters.
+            raise SchemaError(
+                f"protobuf: {field.full_name} is repeated, got a value {type(value).__name__}. "
+                "Use an array"
+            )
         items = getattr(message, field.name)
         for each in value:
             if field.message_type is not None:
@@ -126,25 +138,50 @@ def _set(message: Any, field: Any, value: Any) -> None:
         setattr(message, field.name, _scalar(field, value))
 
 
-def _set_map(items: Any, field: Any, value: Mapping[Any, Any]) -> None:
+def _set_map(items: Any, fields: Mapping[str, Any], value: Mapping[Any, Any]) -> None:
+    key, field = fields["key"], fields["value"]
     for name, each in value.items():
         if field.message_type is not None:
-            _fill(items[name], each)
+            _fill(items[_scalar(key, name)], each)
         else:
-            items[name] = _scalar(field, each)
+            items[_scalar(key, name)] = _scalar(field, each)
 
 
 def _scalar(field: Any, value: Any) -> Any:
-    """Return what Protobuf takes: an enum's number, and an int where Arrow has a decimal."""
+    """Return what Protobuf takes: an enum's number, and an int where Arrow has a decimal.
+
+    Raises one of `_MISFITS` if the field cannot hold the value.
+    """
+    kind = field.cpp_type
+    if isinstance(value, bool) != (kind == field.CPPTYPE_BOOL):
+        raise TypeError
     if field.enum_type is not None and isinstance(value, str):
         known = field.enum_type.values_by_name.get(value)
         return int(value) if known is None else known.number
-    if field.cpp_type in (field.CPPTYPE_UINT64, field.CPPTYPE_INT64) and value == int(value):
+    if kind in (field.CPPTYPE_UINT64, field.CPPTYPE_INT64) and value == int(value):
         return int(value)
-    is_lost = field.cpp_type == field.CPPTYPE_FLOAT and _MAX_FLOAT < abs(value) < math.inf
-    if is_lost:
+    if kind in (field.CPPTYPE_FLOAT, field.CPPTYPE_DOUBLE) and isinstance(value, int | Decimal):
+        return _float(value, is_single=kind == field.CPPTYPE_FLOAT)
+    if kind == field.CPPTYPE_FLOAT and _MAX_FLOAT < abs(value) < math.inf:
         raise OverflowError
     return value
+
+
+def _float(value: int | Decimal, *, is_single: bool) -> float:
+    """Return the nearest number of 64 or 32 bits. Raises `ArithmeticError` if it has other digits.
+
+    It is rounded to the decimal places of the value: 0.1 fits, though it is not a binary fraction,
+    and 2**53 + 1 does not.
+    """
+    number = float(value)
+    if is_single:
+        (number,) = _SINGLE.unpack(_SINGLE.pack(number))
+    if number == value:
+        return number
+    places = len(f"{Decimal(value):f}".partition(".")[2].rstrip("0"))
+    if Decimal(f"{number:.{places}f}") != value:
+        raise ArithmeticError
+    return number
 
 
 def _set_microseconds(message: Any, microseconds: int, *, is_duration: bool) -> None:

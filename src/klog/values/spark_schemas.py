@@ -15,6 +15,8 @@ from klog.values.column_format import ColumnFormat, json_type
 
 _OF_JSON = (t.StructType, t.ArrayType, t.MapType)
 """What `from_json` parses."""
+_OF_ANY_JSON = (t.StringType, t.VariantType)
+"""Types that hold any JSON value; a string holds its text."""
 _TEXTS = (t.DateType, t.TimestampType, t.TimestampNTZType)
 """Types whose values are texts in JSON."""
 
@@ -114,13 +116,18 @@ def infer_frame_schema(df: DataFrame, column: ColumnFormat, sample: int) -> t.Da
 def merged_schema(known: t.StructType, new: t.StructType, *, on_change: str) -> t.StructType:
     """Return a known schema with the new fields of another one, in structs at any depth.
 
+    A new name must differ from all others by more than case. Delta takes no two such columns, and
+    Spark parses JSON by exact names, so that the known field would not have the values either.
+
     Args:
         known: The schema so far, such as that of a table. Its fields keep their place and type.
         new: A schema that rows were inferred to have. New fields come last, nullable.
-        on_change: What a field of another type is: `fail`, or `keep` for the known type.
+        on_change: What a field is whose known type cannot hold the new one: `fail`, or `keep` for
+            the known type.
 
     Raises:
-        SchemaError: A field has another type; the message names it.
+        SchemaError: The known type of a field cannot hold the new one, or two names differ only by
+            case; the message names the fields.
     """
     if on_change not in ("fail", "keep"):
         raise OptionError(f"on_change: must be fail or keep, got {on_change!r}")
@@ -138,8 +145,25 @@ def _merged_struct(
         if other is not None:
             merged = _merged(merged, other.dataType, f"{path}{field.name}", on_change)
         fields.append(t.StructField(field.name, merged, field.nullable, field.metadata))
-    fields += [t.StructField(field.name, field.dataType, True) for field in new_fields.values()]
+    names = {field.name.lower(): field.name for field in known.fields}
+    for name, field in new_fields.items():
+        first = names.setdefault(name.lower(), name)
+        if first != name:
+            raise SchemaError(
+                f"field {path}{name}: differs from field {path}{first} only by case. Rename it in "
+                "the producer, or give a schema with one of the names: klog ignores the other one"
+            )
+        fields.append(t.StructField(name, _added(field.dataType, f"{path}{name}"), True))
     return t.StructType(fields)
+
+
+def _added(new: t.DataType, path: str) -> t.DataType:
+    """Return the type of a new field, whose names are unique, too."""
+    if isinstance(new, t.StructType):
+        return _merged_struct(t.StructType(), new, f"{path}.", "fail")
+    if isinstance(new, t.ArrayType):
+        return t.ArrayType(_added(new.elementType, f"{path}[]"), new.containsNull)
+    return new
 
 
 def _merged(known: t.DataType, new: t.DataType, path: str, on_change: str) -> t.DataType:
@@ -169,7 +193,7 @@ def _merged(known: t.DataType, new: t.DataType, path: str, on_change: str) -> t.
 
 def _fits(known: Any, new: Any) -> bool:
     """Return whether JSON values that were inferred to have a type may have the known one."""
-    if known == new or isinstance(new, t.NullType):
+    if known == new or isinstance(known, _OF_ANY_JSON) or isinstance(new, t.NullType):
         return True
     if isinstance(new, t.LongType):
         return isinstance(known, t.NumericType)
