@@ -8,17 +8,23 @@ run has written is no error: Delta skips it, or refuses it with a conflict, and 
 *Append* adds every record. *Upsert* merges by key. Within a batch the last record of a key counts:
 of one partition the one with the largest offset; a key that has moved to another partition, because
 the topic got more of them, is there with the newest timestamp. So a row is replaced only by a later
-record, and a batch that is merged again changes nothing. A tombstone deletes the row.
+record, and a batch that is merged again changes nothing. A tombstone deletes the row; a value that
+decodes to null, such as `null` in JSON, is a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from klog.errors import OptionError
+from klog.errors import OptionError, SchemaError
 from klog.jobs.copying_to_delta.commit_note import CommitNote
 from klog.jobs.copying_to_delta.copied_topics import DeltaTransaction
+from klog.jobs.copying_to_delta.row_types import (
+    changed_types,
+    missing_fields,
+    unsupported_types,
+)
+from klog.jobs.copying_to_delta.table_rows import IS_TOMBSTONE
 from klog.jobs.shared.delta.delta_target import DeltaTarget
 
 if TYPE_CHECKING:
@@ -40,6 +46,24 @@ _NO_DECODED_KEY = (
 )
 
 
+def check_supported(table: str, rows: StructType) -> None:
+    """Refuse rows for which Delta has no type.
+
+    Args:
+        table: The table.
+        rows: The type of the rows.
+
+    Raises:
+        SchemaError: A column or a field has such a type.
+    """
+    unsupported = next(unsupported_types(rows), None)
+    if unsupported is not None:
+        raise SchemaError(
+            f"table {table}: {unsupported}, and Delta has no such type. Copy the topic without "
+            "decoding it, or give a schema without this field"
+        )
+
+
 class BatchWriter:
     """Writes batches into one table."""
 
@@ -58,7 +82,7 @@ class BatchWriter:
         return type(spark)(spark.sparkContext, spark._jsparkSession.cloneSession())
 
     def check_columns(self, rows: StructType, table: StructType) -> None:
-        """Refuse a table that lacks columns or fields that the rows have, unless they are added.
+        """Refuse a table that cannot hold the rows, or lacks a column that is not to be added.
 
         Args:
             rows: The type of the rows of a batch.
@@ -66,8 +90,15 @@ class BatchWriter:
 
         Raises:
             OptionError: A column or a field is missing.
+            SchemaError: One of them has another type.
         """
-        missing = list(_missing_fields(rows, table))
+        changed = next(changed_types(rows, table), None)
+        if changed is not None:
+            raise SchemaError(
+                f"table {self._table}: its {changed}. Use another table, or change the column's "
+                "type (ALTER TABLE ... ALTER COLUMN ... TYPE, with delta.enableTypeWidening)"
+            )
+        missing = list(missing_fields(rows, table))
         keys = [name for name in missing if name in _MERGED_BY and self.mode == UPSERT]
         if keys:
             raise OptionError(
@@ -90,7 +121,7 @@ class BatchWriter:
 
         Args:
             spark: What `session` returned.
-            rows: The rows, of this session.
+            rows: The rows, of this session, with `IS_TOMBSTONE` for `upsert`.
             note: What the commit says about itself.
             transaction: The transaction that it is.
         """
@@ -127,22 +158,20 @@ class BatchWriter:
 
         changes = last_of_each_key(with_keys(rows))
         is_newer = _is_newer("change", "row")
-        is_tombstone = sf.col("change.value").isNull()
-        if "value_error" in rows.columns:
-            is_tombstone &= sf.col("change.value_error").isNull()
+        is_tombstone = sf.col(f"change.{IS_TOMBSTONE}")
         merge = (
             target.table()
             .alias("row")
             .merge(changes.alias("change"), "row.topic = change.topic AND row.key = change.key")
             .whenMatchedDelete(is_newer & is_tombstone)
         )
+        # Columns that others have added to the table stay as they are.
+        names = [name for name in rows.columns if name != IS_TOMBSTONE]
+        columns: dict[str, str | Column] = {name: f"change.`{name}`" for name in names}
+        merge = merge.whenMatchedUpdate(is_newer, columns)
+        merge = merge.whenNotMatchedInsert(~is_tombstone, columns)
         if self._merge_schema:
-            merge = merge.whenMatchedUpdateAll(is_newer).whenNotMatchedInsertAll(~is_tombstone)
             merge = merge.withSchemaEvolution()
-        else:  # Columns that others have added to the table stay as they are.
-            columns: dict[str, str | Column] = {name: f"change.`{name}`" for name in rows.columns}
-            merge = merge.whenMatchedUpdate(is_newer, columns)
-            merge = merge.whenNotMatchedInsert(~is_tombstone, columns)
         spark.conf.set(_APPLICATION, transaction.application_id)
         spark.conf.set(_VERSION, str(transaction.version))
         spark.conf.set(_NOTE, note.to_text())
@@ -179,19 +208,6 @@ def with_keys(rows: DataFrame) -> DataFrame:
         reason = sf.coalesce(sf.concat(sf.lit(_NO_DECODED_KEY), "key_error"), reason)
     error = sf.raise_error(sf.concat(place, reason)).cast(rows.schema["key"].dataType)
     return rows.withColumn("key", sf.coalesce("key", error))
-
-
-def _missing_fields(rows: StructType, table: StructType) -> Iterator[str]:
-    """Yield the paths of fields that a table does not have; Delta compares names without case."""
-    from pyspark.sql.types import StructType
-
-    types = {field.name.lower(): field.dataType for field in table.fields}
-    for field in rows.fields:
-        known = types.get(field.name.lower())
-        if known is None:
-            yield field.name
-        elif isinstance(field.dataType, StructType) and isinstance(known, StructType):
-            yield from (f"{field.name}.{path}" for path in _missing_fields(field.dataType, known))
 
 
 def _is_newer(change: str, row: str) -> Column:

@@ -5,8 +5,9 @@ The rule: notes of commits say it (`noted_offsets.py`), and rows for topics with
 job has filled the table. All is as of one version of the table.
 
 A batch is one transaction of Delta's. Its number is larger than that of the last one, and larger
-than that of any batch planned at smaller offsets, so it needs no number that Delta has expired. Two
-runs that plan at the same offsets have the same number, and Delta lets one of them in.
+than that of any batch planned when the table had less of the topic, so it needs no number that
+Delta has expired. Two runs that plan on the same table have the same number, and Delta lets one of
+them in: also where the table has nothing of a partition, and each run begins where it was told.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class CopiedTopics:
         """
         application_id = f"klog-to-delta:{self.snapshot.table_id}:{batch.topic_id or batch.topic}"
         last = self.snapshot.transaction_version(application_id) or 0
-        return DeltaTransaction(application_id, max(last, sum(batch.starts.values())) + 1)
+        known = self.topics.get(batch.topic)
+        copied = 0 if known is None else sum(known.offsets.next_offsets.values())
+        return DeltaTransaction(application_id, max(last, copied) + 1)
 
     def is_next(self, transaction: DeltaTransaction, snapshot: TableSnapshot) -> bool:
         """Return whether no other run has committed a transaction or a table in its place.

@@ -17,12 +17,13 @@ from klog.connector.back_off import back_off
 from klog.connector.source.stream_offsets import StreamOffsets
 from klog.connector.system_clock import now_ms
 from klog.errors import CommitConflictError, without_passwords
-from klog.jobs.copying_to_delta.batch_writer import BatchWriter
+from klog.jobs.copying_to_delta.batch_writer import UPSERT, BatchWriter, check_supported
 from klog.jobs.copying_to_delta.commit_note import CommitNote, parse_commit_note
 from klog.jobs.copying_to_delta.copied_topics import CopiedTopics, find_copied_topics
 from klog.jobs.copying_to_delta.dead_letter_table import DeadLetterTable
 from klog.jobs.copying_to_delta.noted_offsets import find_noted_offsets
-from klog.jobs.copying_to_delta.table_rows import TableRows
+from klog.jobs.copying_to_delta.row_types import complete_type
+from klog.jobs.copying_to_delta.table_rows import IS_TOMBSTONE, TableRows
 from klog.jobs.copying_to_delta.to_delta_report import CopiedPartition, CopiedRows
 from klog.jobs.shared.delta.delta_target import DeltaTarget
 from klog.jobs.shared.topic_batches import CopiedOffsets, TopicBatch, TopicReader
@@ -133,6 +134,7 @@ class TopicCopy:
 
     def _create(self, batch: TopicBatch, options: TableOptions) -> None:
         schema = self._rows.of(self._spark, batch, None).rows.schema
+        check_supported(self._target.name, schema)
         with conflicts_of_delta(self._target.name):
             self._target.create(schema, options.properties, options.cluster_by)
 
@@ -150,8 +152,12 @@ class TopicCopy:
         )
         spark = self._writer.session(self._spark)
         schema = copied.snapshot.schema
-        batch_rows = self._rows.of(spark, batch, schema)
-        self._writer.check_columns(batch_rows.rows.schema, schema)
+        is_upsert = self._writer.mode == UPSERT
+        batch_rows = self._rows.of(spark, batch, schema, with_tombstones=is_upsert)
+        rows = batch_rows.rows
+        row_schema = rows.drop(IS_TOMBSTONE).schema
+        check_supported(self._target.name, row_schema)
+        self._writer.check_columns(row_schema, schema)
         transaction = copied.transaction(batch)
         if self._dead_letters is not None and batch_rows.dead_letters is not None:
             if not copied.is_next(transaction, self._target.snapshot()):
@@ -159,7 +165,8 @@ class TopicCopy:
             with conflicts_of_delta(self._dead_letters.name):
                 self._dead_letters.write(batch, batch_rows.dead_letters)
         with conflicts_of_delta(self._target.name):
-            self._writer.write(spark, batch_rows.rows, note, transaction)
+            rows = rows.to(complete_type(rows.schema, schema))
+            self._writer.write(spark, rows, note, transaction)
         return self._written(note)
 
     def _written(self, note: CommitNote) -> CopiedRows | None:

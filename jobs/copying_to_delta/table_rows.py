@@ -25,6 +25,8 @@ _RECORD = (
     "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary, "
     "headers array<struct<key: string, value: binary>>"
 )
+IS_TOMBSTONE = "klog_is_tombstone"
+"""The column that says whether a record has no value; only for writers that ask for it."""
 FAIL, NULL, DEAD_LETTERS = ON_ERROR = ("fail", "null", "dead-letters")
 _RAW = {side: f"raw_{side}" for side in SIDES}
 _ERRORS = {side: f"{side}_error" for side in SIDES}
@@ -82,7 +84,12 @@ class TableRows:
         return any(self._is_inferred(side) for side in SIDES)
 
     def of(
-        self, spark: SparkSession, batch: TopicBatch, table_schema: StructType | None
+        self,
+        spark: SparkSession,
+        batch: TopicBatch,
+        table_schema: StructType | None,
+        *,
+        with_tombstones: bool = False,
     ) -> BatchRows:
         """Return the rows of a batch.
 
@@ -90,12 +97,15 @@ class TableRows:
             spark: The session.
             batch: The batch.
             table_schema: The columns of the table; None if there is no table yet.
+            with_tombstones: Whether the rows have the column `IS_TOMBSTONE`.
 
         Raises:
             SchemaError: A field of JSON has another type than in the table.
             RegistryError: The schema registry does not answer, or does not have the subject.
         """
         records = self._read(spark, batch)
+        if with_tombstones:
+            records = records.withColumn(IS_TOMBSTONE, records["value"].isNull())
         if not self.values.arguments:
             return BatchRows(records)
         return self._decoded(records, batch.topic, table_schema)
@@ -124,7 +134,7 @@ class TableRows:
         reasons = [f"'{name.removesuffix('_error')}: ' || {name}" for name in errors]
         columns = [_RAW.get(name, name) for name in COLUMNS]
         return BatchRows(
-            decoded.where(is_good).select(*COLUMNS),
+            decoded.where(is_good).drop(*errors, *_RAW.values()),
             decoded.where(f"NOT ({is_good})").selectExpr(
                 *(f"{column} AS {name}" for column, name in zip(columns, COLUMNS, strict=True)),
                 f"concat_ws('; ', {', '.join(reasons)}) AS reason",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,7 +37,15 @@ pytestmark = pytest.mark.delta
 class Between:
     """Does something else after a batch was planned and before it is written."""
 
-    def __init__(self, spark: SparkSession, root: str, table: str, mode: str) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        root: str,
+        table: str,
+        mode: str,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        self.options = options or {}
         self.spark, self.root, self.table, self.mode = spark, root, table, mode
         self.writer = BatchWriter(table, mode, merge_schema=False)
         self.steps: list[str] = []
@@ -50,9 +58,9 @@ class Between:
         copy = TopicCopy(
             self.spark,
             TOPIC,
-            TopicReader(log_directories({"path": self.root}), {}, ""),
+            TopicReader(log_directories({"path": self.root}), self.options, ""),
             target,
-            TableRows(self.root, {}),
+            TableRows(self.root, self.options),
             self.writer,
             None,
             self._make_id,
@@ -139,6 +147,16 @@ def test_another_run_was_further_on(delta_spark: SparkSession, tmp_path: Path) -
         return original()
 
     between._make_id = make_id  # type: ignore[method-assign]
+    assert between.copy("run") == 0
+    assert rows_of_table(delta_spark, table) == rows_of_topic(log)
+
+
+def test_first_runs_with_other_starts(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """The table has nothing of the topic, and the other run begins at an earlier offset."""
+    root, table = str(tmp_path / "root"), str(tmp_path / "table")
+    log = new_log(root, 1)
+    append(log, numbered(0, 40))
+    between = Between(delta_spark, root, table, "append", {"startingOffsets": "-10"})
     assert between.copy("run") == 0
     assert rows_of_table(delta_spark, table) == rows_of_topic(log)
 
