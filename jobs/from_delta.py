@@ -19,7 +19,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from klog.connector.options.write_options import parse_write_options
-from klog.errors import OptionError
+from klog.errors import KlogError, OptionError
 from klog.jobs.copying_from_delta.copy_table import CopyOptions, Round, TableCopy
 from klog.jobs.copying_from_delta.encoded_rows import JSON, make_row_format
 from klog.jobs.copying_from_delta.from_delta_report import CopiedVersion, FromDeltaReport
@@ -28,6 +28,7 @@ from klog.jobs.copying_from_delta.start_version import SNAPSHOT, parse_start
 from klog.jobs.copying_from_delta.table_log import TableLog
 from klog.jobs.copying_from_delta.topic_position import TopicPosition
 from klog.jobs.copying_from_delta.vacuumed_files import IGNORING_SETTINGS, check_settings
+from klog.jobs.shared.copy_rounds import FailureLog
 from klog.jobs.shared.delta.delta_session import check_delta, delta_errors
 from klog.jobs.shared.delta.delta_target import DeltaTarget
 
@@ -115,7 +116,6 @@ def run(
     def make_position(table_id: str) -> TopicPosition:
         return TopicPosition(written, table_id)
 
-    report = _Rounds(root, topic, table, dry_run=dry_run)
     with delta_errors(f"topic {topic}"):
         copy = TableCopy(
             spark,
@@ -123,14 +123,26 @@ def run(
             CopyOptions(root, topic, row_format, options, starting),
             make_position,
         )
-        while True:
-            result = copy.copy(restart, dry_run=dry_run)
+    report = _Rounds(root, topic, table, dry_run=dry_run)
+    failures = FailureLog()
+    while True:
+        try:
+            with delta_errors(f"topic {topic}"):
+                result = copy.copy(restart, dry_run=dry_run)
+        except KlogError as exc:
+            may_repeat = continuous and not dry_run and restart is None
+            if not (may_repeat and exc.is_retryable):
+                raise
+            failures.report({"": exc})
+        else:
+            failures.report({})
             report.add(result)
             if dry_run or not continuous:
                 return report.result(time.monotonic() - started)
             restart = None
-            if not result.versions:
-                time.sleep(interval_seconds)
+            if result.versions:
+                continue
+        time.sleep(interval_seconds)
 
 
 class _Rounds:

@@ -1,8 +1,9 @@
 """Copy topics in rounds: one, or one after another until the process is interrupted.
 
 The rule: the failure of one topic does not keep the others from being copied, and each round tries
-it again. If there is only one topic, its failure is that of the job. A job that goes on has no
-report, so what fails is logged, once until it changes.
+it again. If there is only one topic, its failure is that of the job. A job that goes on also tries
+its only topic again after an error that may end by itself (`is_retryable`). It has no report, so
+what fails is logged, once until it changes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from klog.connector.options.consumer_strategy import ConsumerStrategy, Subscribe, SubscribePattern
 from klog.errors import KlogError, OptionError, without_passwords
@@ -35,20 +36,43 @@ def copy_in_rounds(
         interval_seconds: The pause between two rounds.
 
     Raises:
-        KlogError: The only topic failed.
+        KlogError: The only topic failed, or the topics cannot be listed.
         OSError: The same.
     """
-    logged: dict[str, str] = {}
+    log = FailureLog()
     while True:
-        errors = _copy_each(topics(), copy)
+        errors: dict[str, KlogError | OSError] = {}
+        try:
+            errors = _copy_each(topics(), copy)
+        except KlogError as exc:
+            if not (is_continuous and exc.is_retryable):
+                raise
+            log.report({"": exc})
+        else:
+            log.report({f"topic {name}: ": exc for name, exc in errors.items()})
         if not is_continuous:
             return tuple(FailedTopic(name, Failure.of(exc, name)) for name, exc in errors.items())
-        reasons = {name: without_passwords(str(exc)) for name, exc in errors.items()}
-        for name, reason in reasons.items():
-            if logged.get(name) != reason:
-                _log.warning("topic %s is not copied, and tried again: %s", name, reason)
-        logged = reasons
         time.sleep(interval_seconds)
+
+
+class FailureLog:
+    """Logs the failures of each round of a job that goes on, once until they change."""
+
+    def __init__(self) -> None:
+        """Begin without failures."""
+        self._logged: Mapping[str, str] = {}
+
+    def report(self, failures: Mapping[str, KlogError | OSError]) -> None:
+        """Log the failures of a round that the round before did not have.
+
+        Args:
+            failures: By what a message begins with.
+        """
+        reasons = {subject: without_passwords(str(exc)) for subject, exc in failures.items()}
+        for subject, reason in reasons.items():
+            if self._logged.get(subject) != reason:
+                _log.warning("%snot copied, the next round tries again: %s", subject, reason)
+        self._logged = reasons
 
 
 def _copy_each(names: Sequence[str], copy: Callable[[str], None]) -> dict[str, KlogError | OSError]:

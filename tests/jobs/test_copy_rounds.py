@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from klog.errors import KlogError, OptionError
+from klog.errors import KlogError, OptionError, StoreError, StoreRefusedError
 from klog.jobs.shared.copy_rounds import copy_in_rounds, topic_strategy
 
 
@@ -55,6 +55,44 @@ def test_the_failure_of_the_only_topic_is_that_of_the_job() -> None:
         copy_in_rounds(
             lambda: topics.names()[:1], topics.copy, is_continuous=True, interval_seconds=0
         )
+
+
+def test_the_only_topic_is_tried_again_after_an_error_that_may_end_by_itself(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failures: list[KlogError | None] = [StoreError("down"), None, StoreRefusedError("no access")]
+    copied: list[str] = []
+
+    def copy(topic: str) -> None:
+        failure = failures.pop(0)
+        if failure is not None:
+            raise failure
+        copied.append(topic)
+
+    with caplog.at_level(logging.WARNING), pytest.raises(StoreRefusedError):
+        copy_in_rounds(lambda: ["a"], copy, is_continuous=True, interval_seconds=0)
+    assert copied == ["a"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "not copied, the next round tries again: down"
+    ]
+
+
+def test_topics_are_listed_again_after_an_error_that_may_end_by_itself() -> None:
+    topics = Topics({}, {})
+    answers: list[KlogError | None] = [StoreError("down"), None, StoreError("down"), None]
+
+    def names() -> list[str]:
+        answer = answers.pop(0) if answers else None
+        if answer is not None:
+            raise answer
+        return topics.names()
+
+    with pytest.raises(Stopped):
+        copy_in_rounds(names, topics.copy, is_continuous=True, interval_seconds=0)
+    assert topics.copied == ["a", "b", "a", "b"]
+    answers.append(StoreError("down"))
+    with pytest.raises(StoreError):
+        copy_in_rounds(names, topics.copy, is_continuous=False, interval_seconds=0)
 
 
 def test_topics_and_a_pattern() -> None:
