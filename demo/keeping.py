@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 import klog
 from klog.jobs import compact, merge, retain
-from klog.jobs.shared.job_command import Report
 
 KEYS, BATCHES, ROWS = 100, 20, 1000
 STATE, EVENTS = "state", "events"
@@ -26,12 +25,12 @@ def show(spark: SparkSession, folder: Path) -> None:
         for topic in (STATE, EVENTS):
             log.append(topic, rows(batch))
     print_line(f"{BATCHES} commits of {ROWS} records to each topic, {KEYS} keys. Merged:")
-    print_report(merge.run(spark, root, STATE))
+    print_report(merge.run(spark, root, STATE).lines())
     print_line("Compacted, each key's last record stays:")
-    print_report(compact.run(spark, root, STATE))
+    print_report(compact.run(spark, root, STATE).lines())
     print_line(f"records in {STATE}: {len(log.scan(STATE).read_all())}")
     print_line("Retained, as retention.bytes=20000 says:")
-    print_report(retain.run(spark, root, EVENTS))
+    print_report(retain.run(spark, root, EVENTS).lines())
 
 
 def rows(batch: int) -> pa.Table:
@@ -41,9 +40,9 @@ def rows(batch: int) -> pa.Table:
     return pa.table({"key": keys, "value": [f"value {number}" for number in numbers]})
 
 
-def print_report(report: Report) -> None:
-    """Print a job's report, as its verb does."""
-    for line in indented(report.lines()):
+def print_report(lines: Iterator[str]) -> None:
+    """Print the lines of a job's report, as its verb does."""
+    for line in indented(lines):
         print_line(line)
 
 

@@ -40,7 +40,7 @@ print(orders.count())
 
 * klog ignores capitals in the names of options: `startingoffsets` is `startingOffsets`.
 * An unknown option is an error. The error names the most similar option.
-* "for" says who takes the option: "batch" means `spark.read` and `df.write`, "stream" means
+* "for" says which calls take the option: "batch" means `spark.read` and `df.write`, "stream" means
   `spark.readStream` and `df.writeStream`. Under [Batches and segments](#batches-and-segments), a
   batch is Kafka's [record batch](glossary.md).
 """
