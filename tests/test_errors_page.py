@@ -45,6 +45,27 @@ def test_the_table_has_each_class() -> None:
     ]
 
 
+def test_troubleshooting_has_a_first_step_for_each_condition() -> None:
+    page = (PROJECT / "docs" / "troubleshooting.md").read_text()
+    rows = re.findall(r"^\| \[`(KLOG_\w+)`\]\(errors\.md#(\w+)\) \| .+ \|$", page, re.MULTILINE)
+    conditions = [error_class.condition for error_class in CLASSES]
+    assert rows == [(condition, condition.lower()) for condition in conditions]
+
+
+def test_each_page_that_code_names_exists() -> None:
+    sources = [
+        path
+        for folder in ("connector", "jobs", "logformat", "src", "jvm/src/main")
+        for path in (PROJECT / folder).rglob("*")
+        if path.suffix in (".py", ".scala")
+    ]
+    named = {
+        name for path in sources for name in re.findall(r"\bdocs/([\w./-]+\.md)", path.read_text())
+    }
+    assert named
+    assert [name for name in sorted(named) if not (PROJECT / "docs" / name).is_file()] == []
+
+
 def test_each_condition_has_a_section() -> None:
     assert list(sections()) == [error_class.condition for error_class in CLASSES]
 

@@ -136,6 +136,6 @@ class CommitLog(CommitLogReader):
                 raise
             raise CommitStateUnknownError(
                 f"{self.paths.directory}: cannot tell whether {commit_info.operation} "
-                f"{commit_info.write_id} landed: {exc}. Look for it with `klog history` before you "
-                "try it again; delete nothing"
+                f"{commit_info.write_id} was committed: {exc}. Look for it with `klog history` "
+                "before you try it again; delete nothing"
             ) from exc

@@ -86,7 +86,7 @@ def lost_commit_error(paths: TopicPaths, lost_version: int, evidence: Evidence) 
         evidence: What shows that it existed.
     """
     text = (
-        f"{paths.commit(lost_version)}: this commit is lost: it is not there, and "
+        f"{paths.commit(lost_version)}: this commit is lost: it does not exist, and "
         f"{evidence.source} shows that version {evidence.version} was made. Restore it from a "
         f"copy, or see what `klog repair --topic {paths.topic}` can do"
     )

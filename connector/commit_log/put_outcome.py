@@ -102,6 +102,6 @@ def commit_state_unknown_error(
     """
     return CommitStateUnknownError(
         f"{log.paths.commit(commit.version)}: the store did not say whether this "
-        f"{commit.operation} (write id {commit.write_id}) landed: {reason}. Look for it with "
-        "`klog history` before you try it again; delete nothing"
+        f"{commit.operation} (write id {commit.write_id}) was committed: {reason}. Look for it "
+        "with `klog history` before you try it again; delete nothing"
     )

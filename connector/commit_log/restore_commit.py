@@ -17,7 +17,7 @@ from klog.connector.commit_log.commit import Actions, Hole, Restore
 from klog.connector.commit_log.commit_builders import CommitBuilder
 from klog.connector.commit_log.commit_checks import amount_of
 from klog.connector.commit_log.topic_state import TopicState
-from klog.errors import CommitConflictError
+from klog.errors import RestoreRefusedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +68,18 @@ def restore(target: TopicState, existing: Collection[str]) -> CommitBuilder:
 
 def _check_topic(target: TopicState, state: TopicState) -> None:
     if not target.topic_id:
-        raise CommitConflictError(
+        raise RestoreRefusedError(
             f"version {target.version} has no topic: it was deleted then. Choose another version; "
             "`klog history` lists them"
         )
     if state.topic_id == target.topic_id:
         return
     if not state.topic_id:
-        raise CommitConflictError(
+        raise RestoreRefusedError(
             f"the topic was deleted after version {target.version}, and only a topic that exists "
             "can be restored"
         )
-    raise CommitConflictError(
+    raise RestoreRefusedError(
         f"the topic was deleted and created again after version {target.version}: its id is "
         f"{state.topic_id}, and was {target.topic_id}. Choose a version of the topic of today"
     )
@@ -89,7 +89,7 @@ def _check_history(target: TopicState, state: TopicState) -> None:
     """Refuse a log that does not have the commit of the version: a loss of power undid it."""
     version = target.version
     if state.remembers(version) and state.writes.get(target.last_write_id) != version:
-        raise CommitConflictError(
+        raise RestoreRefusedError(
             f"the commit of version {version} is no longer in the log, which ends at version "
             f"{state.version}: a loss of power undid it. Look at `klog history`, then restore again"
         )
@@ -120,12 +120,12 @@ def missing_segments(
 def _check_files(target: TopicState, state: TopicState, missing: MissingSegments) -> None:
     """Refuse removed segments that vacuum has deleted, or may be about to delete."""
     if missing.vacuumed:
-        raise CommitConflictError(
+        raise RestoreRefusedError(
             f"{missing.vacuumed[0]} is of version {target.version}, and vacuum has deleted it or "
             f"is about to: it went through version {state.vacuum_version}. Choose a later version"
         )
     if missing.incomplete:
-        raise CommitConflictError(
+        raise RestoreRefusedError(
             f"{missing.incomplete[0]} is of version {target.version}, and it or an index of it is "
             "missing or incomplete on the store. Put the files back from a copy, or choose a later "
             "version"

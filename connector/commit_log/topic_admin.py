@@ -21,7 +21,7 @@ from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.klog_root import KlogRoot, check_topic_name
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.commit_log.topic_undelete import undelete_log
-from klog.errors import CommitConflictError, OptionError
+from klog.errors import CommitConflictError, OptionError, with_context
 from klog.logformat.topic_config import check_config_names, normalize_topic_config
 from klog.logformat.topic_config_defaults import klog_config_names
 from klog.logformat.topic_partition import MAX_PARTITIONS
@@ -259,8 +259,8 @@ class TopicAdmin:
         try:
             return log.commit(state, build, CommitInfo(self.new_id(), operation, self.engine))
         except CommitConflictError as exc:
-            raise CommitConflictError(
-                f"topic {log.paths.topic} of {self.root.location}: {exc}"
+            raise with_context(
+                exc, f"topic {log.paths.topic} of {self.root.location}: {exc}"
             ) from exc
 
 

@@ -22,7 +22,7 @@ from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.segment_file_sizes import SegmentFileSizes
 from klog.connector.commit_log.segment_path import index_file_path
 from klog.connector.commit_log.topic_state import TopicState
-from klog.errors import CommitConflictError
+from klog.errors import CommitConflictError, with_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def restore_log(
             info = commit_info or CommitInfo(random_uuid(), RESTORE, this_engine())
             commit_version = log.commit(state, build, info).writes.get(info.write_id)
     except CommitConflictError as exc:
-        raise CommitConflictError(f"topic {log.paths.topic}: {exc}") from exc
+        raise with_context(exc, f"topic {log.paths.topic}: {exc}") from exc
     if not built:
         return RestoreReport(log.paths.topic, version, None, dry_run)
     base, actions = built[0]

@@ -15,7 +15,7 @@ from klog.connector.commit_log.past_versions import load_version
 from klog.connector.commit_log.topic_restore import existing_segments
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.commit_log.undelete_commit import StaleDeletionError, undelete_topic
-from klog.errors import CommitConflictError, OptionError
+from klog.errors import CommitConflictError, OptionError, with_context
 
 MAX_TRIES = 10
 
@@ -48,7 +48,7 @@ def undelete_log(
             if info.write_id in state.writes:
                 return state
         except CommitConflictError as exc:
-            raise CommitConflictError(f"topic {log.paths.topic}: {exc}") from exc
+            raise with_context(exc, f"topic {log.paths.topic}: {exc}") from exc
     raise CommitConflictError(
         f"topic {log.paths.topic}: others committed {MAX_TRIES} times before it could be brought "
         "back; run this again when nothing else works on the topic"

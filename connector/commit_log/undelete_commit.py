@@ -15,7 +15,7 @@ from klog.connector.commit_log.commit import Actions, Topic, UndeletedTopic
 from klog.connector.commit_log.commit_builders import CommitBuilder
 from klog.connector.commit_log.lost_commit_errors import summarize_files
 from klog.connector.commit_log.topic_state import TopicState
-from klog.errors import CommitConflictError
+from klog.errors import CommitConflictError, RestoreRefusedError
 
 _MAX_NAMED_FILES = 3
 
@@ -36,7 +36,7 @@ def undelete_topic(
 
     Returns:
         The builder. It raises `StaleDeletionError` on any other state than `planned`, and
-        `CommitConflictError` if vacuum has deleted a segment.
+        `RestoreRefusedError` if vacuum has deleted a segment.
     """
 
     def build(state: TopicState) -> Actions:
@@ -72,13 +72,13 @@ def _check_files(missing: restore_commit.MissingSegments) -> None:
     """Refuse segments that vacuum has deleted, or may be about to delete."""
     if missing.vacuumed:
         files = summarize_files(missing.vacuumed, _MAX_NAMED_FILES)
-        raise CommitConflictError(
+        raise RestoreRefusedError(
             f"vacuum has deleted, or is about to delete, {files}: the topic cannot "
             "be brought back. `klog topics create` creates a new one under its name"
         )
     if missing.incomplete:
         files = summarize_files(missing.incomplete, _MAX_NAMED_FILES)
-        raise CommitConflictError(
+        raise RestoreRefusedError(
             f"the store has no complete copy of {files} or of an index. Put the "
             "files back from a copy, then run this again"
         )

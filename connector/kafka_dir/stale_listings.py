@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from klog.connector.back_off import back_off
-from klog.errors import DataLossError
+from klog.errors import ChangedDuringReadError
 
 MAX_STALE_LISTINGS = 12
 """Together some seconds: on a busy machine a reader may be suspended while a broker cleans."""
@@ -29,7 +29,7 @@ def retry_stale_listing(read: Callable[[], T], wait: Callable[[int], None] = bac
         wait: Takes the number of tries so far, and sleeps.
 
     Raises:
-        DataLossError: If files are gone in every try.
+        ChangedDuringReadError: If files are gone in every try.
     """
     for tries in range(1, MAX_STALE_LISTINGS):
         try:
@@ -40,7 +40,7 @@ def retry_stale_listing(read: Callable[[], T], wait: Callable[[int], None] = bac
     try:
         return read()
     except FileNotFoundError as exc:
-        raise DataLossError(
+        raise ChangedDuringReadError(
             f"files vanish as fast as they are listed ({exc}); try again when the broker or the "
             "job that deletes them has finished"
         ) from exc

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from klog.connector.snapshot import PartitionSnapshot
-from klog.errors import DataLossError, without_passwords
+from klog.errors import ChangedDuringReadError, DataLossError, without_passwords
 from klog.logformat.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -20,8 +20,25 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-BATCH_REMEDY = "read again from earliest, or set failOnDataLoss=false to go on with what is left"
-"""What a batch's user does if records are deleted while they are read."""
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What a reader does about offsets that are gone.
+
+    Attributes:
+        text: What the error tells the user to do.
+        error_class: The class of the error, which says whether it helps to read again.
+    """
+
+    text: str
+    error_class: type[DataLossError] = DataLossError
+
+
+BATCH_REMEDY = Remedy(
+    "read again from earliest, or set failOnDataLoss=false to go on with what is left",
+    ChangedDuringReadError,
+)
+"""For a batch whose records are deleted while they are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +71,31 @@ class DataLoss:
             remedy = stream_remedy(self.remainder)
         else:
             message = f"{name}: {self.description} since the read was planned"
-            remedy = f"read again, or set failOnDataLoss=false to go on with {self.remainder}"
+            remedy = Remedy(
+                f"read again, or set failOnDataLoss=false to go on with {self.remainder}",
+                ChangedDuringReadError,
+            )
         raise_or_warn(message, remedy, self.remainder, fail_on_data_loss=fail_on_data_loss)
 
 
-def stream_remedy(remainder: str) -> str:
+def stream_remedy(remainder: str) -> Remedy:
     """Return what to do about a stream, which cannot read again.
 
     Args:
         remainder: What a reader with `failOnDataLoss=false` goes on with.
     """
-    return (
+    return Remedy(
         f"set failOnDataLoss=false to go on with {remainder}, or start the query with a new "
         "checkpoint"
     )
 
 
-def raise_or_warn(message: str, remedy: str, remainder: str, *, fail_on_data_loss: bool) -> None:
+def raise_or_warn(message: str, remedy: Remedy, remainder: str, *, fail_on_data_loss: bool) -> None:
     """Raise a loss as an error with its remedy, or log it as a warning.
 
     Args:
         message: What is gone.
-        remedy: What the error tells the user to do.
+        remedy: What to do about it.
         remainder: What the warning says the reader goes on with.
         fail_on_data_loss: Whether it is an error.
 
@@ -83,7 +103,7 @@ def raise_or_warn(message: str, remedy: str, remainder: str, *, fail_on_data_los
         DataLossError: `fail_on_data_loss` is true.
     """
     if fail_on_data_loss:
-        raise DataLossError(f"{message}; {remedy}")
+        raise remedy.error_class(f"{message}; {remedy.text}")
     _log.warning(
         "%s; failOnDataLoss=false, going on with %s", without_passwords(message), remainder
     )

@@ -20,10 +20,10 @@ from klog.connector.options.offset_range_limit import (
     PartitionLimit,
     SpecificOffset,
 )
-from klog.connector.source.data_loss import raise_or_warn
+from klog.connector.source.data_loss import Remedy, raise_or_warn
 from klog.logformat.topic_partition import TopicPartition
 
-_REMEDY = (
+_REMEDY = Remedy(
     "`klog checkpoint copy` makes a checkpoint that has it if the query was one of "
     'format("kafka"); else set startingOffsets to JSON of the offsets at which the query started'
 )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from klog.connector.back_off import back_off
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
-from klog.connector.source.data_loss import BATCH_REMEDY, raise_or_warn
+from klog.connector.source.data_loss import BATCH_REMEDY, Remedy, raise_or_warn
 from klog.connector.source.slice_contract import expand_task
 from klog.connector.source.slices import Slice, SliceChangedError
 from klog.errors import CorruptRecordError, without_passwords
@@ -53,14 +53,14 @@ class SliceReader:
         replan: Plans a slice again if its file has changed.
         fail_on_data_loss: Whether records that have gone are an error.
         storage: Options of the stores.
-        loss_remedy: What an error tells the user to do if records were deleted meanwhile.
+        loss_remedy: What to do if records were deleted meanwhile.
     """
 
     columns: Sequence[str]
     replan: Replan
     fail_on_data_loss: bool = True
     storage: StorageOptions = NO_STORAGE_OPTIONS
-    loss_remedy: str = BATCH_REMEDY
+    loss_remedy: Remedy = BATCH_REMEDY
 
     def read(self, task: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
         """Yield the records of a task in order.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from klog.connector.options.storage_options import StorageOptions
-from klog.connector.source.data_loss import BATCH_REMEDY, raise_or_warn, stream_remedy
+from klog.connector.source.data_loss import BATCH_REMEDY, Remedy, raise_or_warn, stream_remedy
 from klog.connector.source.slice_reader import SliceReader
 from klog.connector.source.slices import Slice
 from klog.connector.spark_errors import sentence_first
@@ -67,7 +67,7 @@ class Replanner:
     directories: tuple[str, ...]
     storage: StorageOptions
     fail_on_data_loss: bool = True
-    remedy: str = BATCH_REMEDY
+    remedy: Remedy = BATCH_REMEDY
     as_of: AsOf | None = None
 
     def __call__(self, slice_: Slice) -> tuple[int, list[Slice]]:

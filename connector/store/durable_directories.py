@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from klog.errors import StoreError
+from klog.errors import StoreRefusedError
 
 
 def sync_directory(directory: str) -> None:
@@ -59,7 +59,7 @@ def _make_directory(directory: str) -> bool:
         return False
     except FileExistsError:
         if os.path.islink(directory) and not os.path.exists(directory):  # noqa: PTH110, PTH114
-            raise StoreError(
+            raise StoreRefusedError(
                 f"{directory}: it is a link to {os.readlink(directory)}, "  # noqa: PTH115
                 "which is missing. Make that directory, or move the link away"
             ) from None
@@ -67,8 +67,8 @@ def _make_directory(directory: str) -> bool:
     return True
 
 
-def _cannot_be_made(directory: str) -> StoreError:
-    return StoreError(
+def _cannot_be_made(directory: str) -> StoreRefusedError:
+    return StoreRefusedError(
         f"{directory}: the directory cannot be made, as the file system there makes none. Use a "
         "path on another file system"
     )

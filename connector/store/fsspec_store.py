@@ -14,7 +14,7 @@ from typing import Any
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.connector.store.readable_store import DirectoryEntry, check_size, entry_names_after
 from klog.connector.store.secret_redaction import chainable, redact
-from klog.errors import FileTooLargeError, StoreError, without_passwords
+from klog.errors import FileTooLargeError, StoreError, StoreRefusedError, without_passwords
 
 _VERSION_KEYS = (
     "ETag", "etag", "version_id", "md5", "mtime", "LastModified", "modified", "created",
@@ -56,7 +56,8 @@ class _ErrorTranslator:
         # errors have no class in common.
         except Exception as exc:  # noqa: BLE001 - it is raised again, translated
             message = redact(f"{type(exc).__name__}: {exc}", self.storage, self.url_secrets)
-            raise StoreError(
+            refused = isinstance(exc, PermissionError)
+            raise (StoreRefusedError if refused else StoreError)(
                 f"{path}: cannot be read: {message}. Check the URL, and that the file is complete"
             ) from self._cause(exc)
 

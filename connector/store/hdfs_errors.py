@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from klog.errors import StoreError
+from klog.errors import StoreError, StoreRefusedError
 
 USER_VARIABLE = "HADOOP_USER_NAME"
 _REMOTE_ERROR = re.compile(r'RPCError\("(?:[\w.$]*\.)?(\w+)", "(.*)', re.DOTALL)
 """An answer of the NameNode, as hdfs-native writes it."""
+_PERMANENT = re.compile(r"AccessControlException|QuotaExceeded")
+"""Exceptions of the NameNode that stay until somebody changes something."""
 
 
 @contextmanager
@@ -44,7 +46,8 @@ def hdfs_error(path: str, operation: str, exc: Exception) -> StoreError:
         operation: What was to be done: "read", "listed", "written" or "deleted".
         exc: The error.
     """
-    return StoreError(f"{path}: not {operation}: {short_message(exc)}. {_next_step(str(exc))}")
+    error_class = StoreRefusedError if _PERMANENT.search(str(exc)) else StoreError
+    return error_class(f"{path}: not {operation}: {short_message(exc)}. {_next_step(str(exc))}")
 
 
 def is_refused(exc: Exception) -> bool:

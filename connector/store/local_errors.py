@@ -7,7 +7,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from klog.errors import StoreError
+from klog.errors import StoreError, StoreRefusedError
+
+_PERMANENT = {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG,
+    errno.ELOOP, errno.EISDIR,
+}  # fmt: skip
+"""What the kernel answers again until somebody changes something."""
 
 
 @contextmanager
@@ -22,17 +28,19 @@ def translate_errors(path: str, operation: str) -> Iterator[None]:
         operation: What would have been done: "read", "listed", "written" or "deleted".
 
     Raises:
-        StoreError: The kernel refused the operation.
+        StoreRefusedError: The kernel refused the operation.
+        StoreError: The operation failed.
     """
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as exc:
         if operation in ("read", "listed"):
             raise
-        raise StoreError(f"{path}: not {operation}: {exc}. Check the path") from exc
+        raise StoreRefusedError(f"{path}: not {operation}: {exc}. Check the path") from exc
     except OSError as exc:
         message = os.strerror(exc.errno) if exc.errno else str(exc)
-        raise StoreError(f"{path}: not {operation}: {message}. {_next_step(exc, path)}") from exc
+        error_class = StoreRefusedError if exc.errno in _PERMANENT else StoreError
+        raise error_class(f"{path}: not {operation}: {message}. {_next_step(exc, path)}") from exc
 
 
 def _next_step(exc: OSError, path: str) -> str:

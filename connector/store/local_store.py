@@ -27,7 +27,7 @@ from klog.connector.store.regular_files import (
 from klog.connector.store.root_links import link_below
 from klog.connector.store.temporary_names import NewTemporaryId, random_id, temporary_path
 from klog.connector.store.writable_store import PutResult
-from klog.errors import StoreError
+from klog.errors import StoreRefusedError
 
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _REFUSED = {errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOENT, errno.ENAMETOOLONG}
@@ -148,7 +148,7 @@ class LocalStore:
         """
         link = link_below(self._root, path)
         if link:
-            raise StoreError(
+            raise StoreRefusedError(
                 f"{path}: not deleted: {link} is a link, and nothing is deleted through one. "
                 "Delete the file yourself if nothing else needs it"
             )
@@ -207,7 +207,7 @@ def _link(temporary: str, path: str) -> PutResult:
         return PutResult.EXISTS
     except OSError as exc:
         if exc.errno in _NO_LINKS:
-            raise StoreError(
+            raise StoreRefusedError(
                 f"{path}: not written: this file system makes no hard links "
                 f"({os.strerror(exc.errno)}), and without them two writers could both win. "
                 "Keep the log on a disk that has them"

@@ -13,6 +13,8 @@ _CODE = re.compile(r"<Code>(\w+)</Code>")
 _OBJECT_BYTES = re.compile(r"<ActualObjectSize>(\d{1,18})</ActualObjectSize>")
 _METADATA_SERVICE = re.compile(r"Error performing \w+ \S+/latest/|https?://169\.254\.")
 """The service of a machine that has the keys of its role."""
+_TEMPORARY = (408, 409, 412, 425, 429)
+"""Statuses of 4xx that a later request may not get."""
 _OTHER_REGION = "incorrectly configured region"
 
 _EXPIRED_CODES = {
@@ -115,6 +117,20 @@ def is_about_credentials(exc: Exception) -> bool:
         exc: The error that obstore raised.
     """
     return http_status(exc) in (400, 401, 403)
+
+
+def is_permanent(exc: Exception) -> bool:
+    """Return whether the same call fails until somebody changes something.
+
+    Args:
+        exc: The error that obstore raised.
+    """
+    if _has_no_credentials(exc) or _is_in_other_region(exc):
+        return True
+    status = http_status(exc)
+    if status is None or error_code(exc) == "RequestTimeout":  # Which is a 400.
+        return False
+    return status in (301, 501) or (400 <= status < 500 and status not in _TEMPORARY)
 
 
 def may_repeat_keys(exc: Exception) -> bool:

@@ -16,12 +16,13 @@ from klog.connector.store.s3_credentials import current_keys
 from klog.connector.store.s3_errors import (
     error_code,
     is_about_credentials,
+    is_permanent,
     may_repeat_keys,
     next_step,
     short_message,
 )
 from klog.connector.store.secret_redaction import chainable, redact
-from klog.errors import StoreError
+from klog.errors import StoreError, StoreRefusedError
 
 if TYPE_CHECKING:
     from obstore.store import S3Store as Client
@@ -135,7 +136,8 @@ class S3Requests:
             exc: The error.
         """
         message = redact(short_message(exc), self._storage, self._keys[1:])
-        return StoreError(
+        error_class = StoreRefusedError if is_permanent(exc) else StoreError
+        return error_class(
             f"{path}: not {operation}: {message}. {next_step(exc, operation, self._bucket)}"
         )
 

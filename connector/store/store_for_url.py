@@ -17,7 +17,7 @@ from klog.connector.root_urls import absolute_root, url_scheme
 from klog.connector.store.local_store import LocalStore
 from klog.connector.store.readable_store import ReadableStore
 from klog.connector.store.writable_store import WritableStore
-from klog.errors import OptionError, StoreError
+from klog.errors import OptionError, StoreError, StoreRefusedError
 
 if TYPE_CHECKING:
     from klog.connector.store.hdfs_store import HdfsStore
@@ -212,7 +212,8 @@ def _fsspec_store(root: str, storage: StorageOptions) -> tuple[ReadableStore, st
         raise OptionError(f"path: there is no {root}") from chainable(exc, storage, secrets)
     except OSError as exc:  # Some file systems connect when they are made.
         message = redact(f"{type(exc).__name__}: {exc}", storage, secrets)
-        raise StoreError(
+        error_class = StoreRefusedError if isinstance(exc, PermissionError) else StoreError
+        raise error_class(
             f"{root}: cannot be opened: {message}. Check the URL, and that its host can be reached"
         ) from chainable(exc, storage, secrets)
     # A file system is made by code that may raise anything.

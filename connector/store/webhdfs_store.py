@@ -25,7 +25,7 @@ from klog.connector.store.hdfs_errors import USER_VARIABLE
 from klog.connector.store.readable_store import DirectoryEntry, check_size, entry_names_after
 from klog.connector.store.temporary_names import NewTemporaryId, random_id, temporary_path
 from klog.connector.store.writable_store import PutResult
-from klog.errors import OptionError, StoreError
+from klog.errors import OptionError, StoreError, StoreRefusedError
 
 TIMEOUT_SECONDS = 60
 _LOST_ANSWER = (OSError, http.client.HTTPException)
@@ -282,9 +282,12 @@ def _translated_error(path: str, operation: str, exc: Exception) -> Exception:
     if exc.exception == "FileNotFoundException" and operation != "written":
         return FileNotFoundError(f"there is no {path}")
     message = f"{exc.exception or 'the server says no'}: {exc.message}".rstrip(".")
-    step = "Check the path, the NameNode and the DataNodes, then try again"
+    error_class: type[StoreError] = StoreRefusedError
     if exc.status == 401:
         step = "This cluster needs Kerberos: use hdfs://"
     elif exc.exception == "AccessControlException":
         step = f"Set storage.user or {USER_VARIABLE} to a user who may"
-    return StoreError(f"{path}: not {operation}: {message}. {step}")
+    else:
+        error_class = StoreError
+        step = "Check the path, the NameNode and the DataNodes, then try again"
+    return error_class(f"{path}: not {operation}: {message}. {step}")

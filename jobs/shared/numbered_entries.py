@@ -124,8 +124,8 @@ class NumberedEntries:
             self._put_hint(number)
             return True
         raise CommitStateUnknownError(
-            f"{path}: the store did not say whether this entry landed, in {MAX_PUTS} tries. Run "
-            "the job again: it finds out and goes on from there"
+            f"{path}: the store did not say whether this entry was written, in {MAX_PUTS} tries. "
+            "Run the job again: it finds out and goes on from there"
         )
 
     def delete_before(self, number: int) -> None:

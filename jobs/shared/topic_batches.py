@@ -19,7 +19,7 @@ from klog.connector.options.consumer_strategy import ConsumerStrategy, Subscribe
 from klog.connector.options.read_options import ReadOptions, parse_read_options
 from klog.connector.options.storage_options import STORAGE_PREFIX
 from klog.connector.snapshot import Logs, Root
-from klog.connector.source.data_loss import DataLoss, find_loss, raise_or_warn
+from klog.connector.source.data_loss import DataLoss, Remedy, find_loss, raise_or_warn
 from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.source.offset_ranges import latest_offsets, starting_offsets
 from klog.connector.source.rate_limits import RateLimiter
@@ -264,7 +264,7 @@ class TopicReader:
 
     def _report(self, message: str, remainder: str) -> None:
         fail = self._options.fail_on_data_loss
-        raise_or_warn(message, self._remedy, remainder, fail_on_data_loss=fail)
+        raise_or_warn(message, Remedy(self._remedy), remainder, fail_on_data_loss=fail)
 
 
 def _not_after(

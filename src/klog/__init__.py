@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from klog.connector.embedded import Log
     from klog.connector.embedded_append import AppendResult
     from klog.errors import (
+        ChangedDuringReadError,
         CommitConflictError,
         CommitStateUnknownError,
         CorruptFileError,
@@ -39,9 +40,12 @@ if TYPE_CHECKING:
         OptionError,
         ProducerFencedError,
         RegistryError,
+        RegistryRefusedError,
+        RestoreRefusedError,
         SchemaError,
         SchemaNotFoundError,
         StoreError,
+        StoreRefusedError,
         UndecodableError,
         UnsupportedFormatError,
     )
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Amount",
     "AppendResult",
+    "ChangedDuringReadError",
     "Commit",
     "CommitConflictError",
     "CommitStateUnknownError",
@@ -70,11 +75,14 @@ __all__ = [
     "PartitionDescription",
     "ProducerFencedError",
     "RegistryError",
+    "RegistryRefusedError",
+    "RestoreRefusedError",
     "RestoreReport",
     "RestoredPartition",
     "SchemaError",
     "SchemaNotFoundError",
     "StoreError",
+    "StoreRefusedError",
     "TopicDescription",
     "UndecodableError",
     "UnsupportedFormatError",

@@ -7,19 +7,23 @@
     |   +-- NewerFormatError    a newer klog wrote them: the message names the klog to install
     +-- OffsetOutOfRangeError   the partition does not have the requested offset
     +-- DataLossError           records that a plan or a stream needs are gone
+    |   +-- ChangedDuringReadError  files were replaced or deleted meanwhile: plan the read again
     +-- OutOfOrderSequenceError no longer raised
     +-- ProducerFencedError     a newer producer or coordinator has taken over: stop writing
     +-- LostCommitError         a commit is missing: read nothing after it, repair the log
     |   +-- ForkedCommitError   another commit has its version: copy that one away first
     +-- CommitConflictError     a commit is not in the log: delete its staged files
+    |   +-- RestoreRefusedError   a version cannot be restored: choose another one
     +-- CommitStateUnknownError a commit may be in the log: delete nothing, read the log again
-    +-- StoreError              a store did not answer, or refused: the message says why
+    +-- StoreError              a store did not answer: try again later
+    |   +-- StoreRefusedError     it refused: the message says what to change
     +-- InvalidFileError        a file cannot be of its kind: it was not read
     |   +-- FileTooLargeError   it is larger than any file of its kind
     |   +-- NotRegularFileError a directory, a FIFO, a socket or a device has the file's name
     +-- UndecodableError        a key or a value is not in its format: offset and reason
     +-- SchemaError             a schema of keys or values is invalid, missing or has changed
     +-- RegistryError           a schema registry did not answer: try again later
+    |   +-- RegistryRefusedError  it refused, or is no registry: the message says what to change
     |   +-- SchemaNotFoundError the registry answered, and does not have the schema
     +-- OptionError             an option, a topic or a path of the user is wrong
         +-- NoSubscriptionError a read does not say which topics
@@ -75,7 +79,7 @@ class KlogError(Exception):
         condition: The id of this kind of error, such as `KLOG_DATA_LOSS` (docs/errors.md). Ids do
             not change.
         is_retryable: Whether a retry is worth trying, because most errors of this condition end
-            without a change by you. docs/errors.md has the exceptions.
+            without a change by you.
     """
 
     condition = "KLOG_ERROR"
@@ -243,6 +247,16 @@ class DataLossError(KlogError):
     condition = "KLOG_DATA_LOSS"
 
 
+class ChangedDuringReadError(DataLossError):
+    """Files of a read were replaced or deleted after the read was planned; a new read has others.
+
+    A streaming query raises it only for a broker's directory, and goes on after a restart.
+    """
+
+    condition = "KLOG_CHANGED_DURING_READ"
+    is_retryable = True
+
+
 class OutOfOrderSequenceError(KlogError):
     """A producer's batch does not follow its last one: batches are missing or repeated.
 
@@ -284,6 +298,13 @@ class CommitConflictError(KlogError):
     is_retryable = True
 
 
+class RestoreRefusedError(CommitConflictError):
+    """A version of a topic cannot be restored, such as one whose files vacuum has deleted."""
+
+    condition = "KLOG_RESTORE_REFUSED"
+    is_retryable = False
+
+
 class CommitStateUnknownError(KlogError):
     """The store did not confirm a commit: it may or may not be in the log.
 
@@ -296,14 +317,20 @@ class CommitStateUnknownError(KlogError):
 
 
 class StoreError(KlogError):
-    """A store did not answer or refused a request: it is down, access is denied, a disk is full.
+    """A store did not answer, or not as it should: a later call can succeed.
 
-    klog has already repeated the request if that was safe. If the store did not answer, a later
-    call can succeed. If the store refused, the message says what to change.
+    klog has already repeated the request if that was safe.
     """
 
     condition = "KLOG_STORE"
     is_retryable = True
+
+
+class StoreRefusedError(StoreError):
+    """A store refused a request: access is denied, a disk is full. The message says what to do."""
+
+    condition = "KLOG_STORE_REFUSED"
+    is_retryable = False
 
 
 class InvalidFileError(KlogError):
@@ -337,10 +364,17 @@ class SchemaError(KlogError):
 
 
 class RegistryError(KlogError):
-    """A schema registry did not answer, refused the request, or sent something else."""
+    """A schema registry did not answer, although klog has repeated the request."""
 
     condition = "KLOG_REGISTRY"
     is_retryable = True
+
+
+class RegistryRefusedError(RegistryError):
+    """A registry refused a request, or its answer is not that of a schema registry."""
+
+    condition = "KLOG_REGISTRY_REFUSED"
+    is_retryable = False
 
 
 class SchemaNotFoundError(RegistryError):

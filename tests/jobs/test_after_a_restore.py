@@ -10,7 +10,7 @@ import pytest
 import klog
 from klog.connector.commit_log import checkpoint_writer
 from klog.connector.commit_log.topic_restore import restore_topic
-from klog.errors import CommitConflictError
+from klog.errors import RestoreRefusedError
 from klog.jobs import compact, export_log, import_log, merge, repair, retain, vacuum, verify
 from tests.corpus.clients import Sent
 from tests.jobs.lost_files import TOPIC, lose_commits
@@ -118,7 +118,7 @@ def test_vacuum_takes_what_a_restore_removed_and_leaves_what_it_brought_back(
     assert merged in removed
     assert not taken_back & set(removed)
     assert (offsets(root.location), is_sound(root)) == (OFFSETS, True)
-    with pytest.raises(CommitConflictError, match="vacuum has deleted it"):
+    with pytest.raises(RestoreRefusedError, match="vacuum has deleted it"):
         restore_topic(root.root, TOPIC, before + 1)
 
 

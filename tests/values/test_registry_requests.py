@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from klog.errors import OptionError, RegistryError, SchemaNotFoundError
+from klog.errors import OptionError, RegistryError, RegistryRefusedError, SchemaNotFoundError
 from klog.values import schema_cache
 from klog.values.registered_schemas import (
     Reference,
@@ -110,12 +110,12 @@ def test_an_answer_byte_by_byte_ends_at_the_deadline(
 
 def test_an_answer_that_is_compressed_is_not_unpacked(registry: SchemaRegistry) -> None:
     registry.encoding = "gzip"
-    with pytest.raises(RegistryError, match="is compressed"):
+    with pytest.raises(RegistryRefusedError, match="is compressed"):
         request_json(settings(registry), "/subjects")
 
 
 def test_only_a_registrys_own_codes_say_that_a_schema_is_lost(registry: SchemaRegistry) -> None:
-    with pytest.raises(RegistryError, match="Check the path of the URL") as caught:
+    with pytest.raises(RegistryRefusedError, match="Check the path of the URL") as caught:
         schema_by_id(Registry(f"{registry.url}/v9", retries=0), 1)
     assert not isinstance(caught.value, SchemaNotFoundError)
 
@@ -168,7 +168,7 @@ def test_an_invalid_proxy_is_one_error(
     registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://ann:s3cr3t@h:port")
-    with pytest.raises(RegistryError, match="Check HTTP_PROXY") as caught:
+    with pytest.raises(RegistryRefusedError, match="Check HTTP_PROXY") as caught:
         request_json(settings(registry, timeout_seconds=7.5), "/subjects")
     assert "s3cr3t" not in str(caught.value)
 
@@ -260,7 +260,7 @@ def test_credentials_are_sent_and_not_shown(kind: str) -> None:
         assert "ann" not in repr(registry)
         assert "pa" not in repr(registry).replace("path", "")
         server.users["ann"] = "changed"
-        with pytest.raises(RegistryError, match="HTTP 401") as caught:
+        with pytest.raises(RegistryRefusedError, match="HTTP 401") as caught:
             request_json(registry, "/subjects")
         assert "ss" not in str(caught.value).replace("password", "")
         assert pickle.loads(pickle.dumps(registry)) == registry

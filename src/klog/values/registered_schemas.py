@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from klog.errors import RegistryError, SchemaError, SchemaNotFoundError
+from klog.errors import RegistryRefusedError, SchemaError, SchemaNotFoundError
 from klog.values.registry_requests import request_json
 from klog.values.registry_settings import Registry
 from klog.values.schema_cache import SchemaCache
@@ -144,7 +144,9 @@ def referenced_schemas(
             if reference.name in schemas or reference.name in visiting:
                 continue
             if len(visiting) >= MAX_REFERENCES:
-                raise RegistryError(f"schema {schema.schema_id}: more than {MAX_REFERENCES} others")
+                raise RegistryRefusedError(
+                    f"schema {schema.schema_id}: more than {MAX_REFERENCES} others"
+                )
             visiting.add(reference.name)
             subject = quote(reference.subject, safe="")
             # A subject that was deleted after its use is still there for those that use it.
@@ -190,7 +192,7 @@ def schema_id_of(
     except SchemaNotFoundError:
         answer = request_json(registry, f"{path}/versions", body)
     if not (isinstance(answer, dict) and isinstance(answer.get("id"), int)):
-        raise RegistryError(f"schema registry {registry.url}: no id in the answer to {path}")
+        raise RegistryRefusedError(f"schema registry {registry.url}: no id in the answer to {path}")
     return int(answer["id"])
 
 
@@ -206,5 +208,7 @@ def _schema(answer: Any, schema_id: int | None = None) -> RegisteredSchema:
         if not (isinstance(text, str) and isinstance(schema_type, str)):
             raise TypeError("schema and schemaType must be texts")
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
-        raise RegistryError(f"schema registry: its answer is not a schema: {exc!r}") from None
+        raise RegistryRefusedError(
+            f"schema registry: its answer is not a schema: {exc!r}"
+        ) from None
     return RegisteredSchema(schema_id, schema_type, text, references)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from klog.errors import RegistryError
+from klog.errors import RegistryRefusedError
 from klog.values.optional_libraries import import_library
 from klog.values.registry_settings import Registry
 
@@ -92,13 +92,13 @@ def _new_client(registry: Registry) -> Any:
         try:
             certificates = ssl.create_default_context(cafile=registry.ca_file)
         except OSError as exc:
-            raise RegistryError(f"ca_file: cannot read {registry.ca_file}: {exc}") from exc
+            raise RegistryRefusedError(f"ca_file: cannot read {registry.ca_file}: {exc}") from exc
     limits = httpx.Limits(max_keepalive_connections=0)
     try:
         return httpx.Client(verify=certificates, timeout=registry.timeout_seconds, limits=limits)
     except (ImportError, OSError, ValueError, httpx.InvalidURL) as exc:
         # The message of the cause may have the password of a proxy.
-        raise RegistryError(
+        raise RegistryRefusedError(
             f"schema registry: no client can be made ({type(exc).__name__}). Check HTTP_PROXY, "
             "HTTPS_PROXY, ALL_PROXY, NO_PROXY and SSL_CERT_FILE in the environment"
         ) from None

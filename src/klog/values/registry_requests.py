@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from klog.errors import RegistryError, SchemaNotFoundError
+from klog.errors import RegistryError, RegistryRefusedError, SchemaNotFoundError
 from klog.values.optional_libraries import import_library
 from klog.values.registry_client import Deadline, registry_client
 from klog.values.registry_settings import Registry
@@ -47,7 +47,8 @@ def request_json(
 
     Raises:
         SchemaNotFoundError: The registry says that the subject or schema does not exist.
-        RegistryError: It refused the request, or did not answer.
+        RegistryRefusedError: It refused the request, or is not a schema registry.
+        RegistryError: It did not answer.
     """
     pause = FIRST_PAUSE_SECONDS
     reason = ""
@@ -100,7 +101,9 @@ def _request(
                 reason = f"{type(exc).__name__}: {exc}"
             raise _TemporaryError(reason) from None
         except (httpx.HTTPError, httpx.InvalidURL) as exc:
-            raise RegistryError(f"schema registry {url}: {type(exc).__name__}: {exc}") from None
+            raise RegistryRefusedError(
+                f"schema registry {url}: {type(exc).__name__}: {exc}"
+            ) from None
         if deadline.is_over:  # The end of the connection may be taken for that of the answer.
             raise _TemporaryError(f"an incomplete answer in {registry.timeout_seconds:g} s")
     return _answer(url, path, *answer)
@@ -108,7 +111,7 @@ def _request(
 
 def _bounded_body(url: str, response: Any) -> bytes:
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise RegistryError(
+        raise RegistryRefusedError(
             f"schema registry {url}: its answer is compressed, although klog asks for a plain one. "
             "Check the proxy or gateway before the registry"
         )
@@ -116,7 +119,7 @@ def _bounded_body(url: str, response: Any) -> bytes:
     for chunk in response.iter_raw():
         body += chunk
         if len(body) > MAX_RESPONSE_BYTES:
-            raise RegistryError(
+            raise RegistryRefusedError(
                 f"schema registry {url}: the answer is larger than {MAX_RESPONSE_BYTES >> 20} MiB. "
                 "Check that the URL is a schema registry's"
             )
@@ -131,23 +134,23 @@ def _answer(url: str, path: str, status: int, body: bytes) -> Any:
             raise SchemaNotFoundError(
                 f"schema registry {url}: {path} does not exist {_message(body)}".rstrip()
             )
-        raise RegistryError(
+        raise RegistryRefusedError(
             f"schema registry {url}: HTTP 404 for {path} {_message(body)}".rstrip()
             + ". Check the path of the URL: it is not that of a schema registry"
         )
     if status in (401, 403):
-        raise RegistryError(
+        raise RegistryRefusedError(
             f"schema registry {url}: HTTP {status} for {path}. Check user and password or token, "
             "and what they may read"
         )
     if status != 200:
-        raise RegistryError(
+        raise RegistryRefusedError(
             f"schema registry {url}: HTTP {status} for {path} {_message(body)}".rstrip()
         )
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        raise RegistryError(
+        raise RegistryRefusedError(
             f"schema registry {url}: the answer to {path} is not JSON. Check that the URL is a "
             "schema registry's"
         ) from None

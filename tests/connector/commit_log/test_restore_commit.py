@@ -21,7 +21,7 @@ from klog.connector.commit_log.segment_entries import SegmentEntry
 from klog.connector.commit_log.state_replay import replay
 from klog.connector.commit_log.topic_restore import restore_log
 from klog.connector.commit_log.topic_state import TopicState
-from klog.errors import CommitConflictError, OptionError, ProducerFencedError
+from klog.errors import CommitConflictError, OptionError, ProducerFencedError, RestoreRefusedError
 from tests.connector.commit_log.memory_logs import (
     DAY_MS,
     TOPIC,
@@ -212,7 +212,7 @@ def test_a_restore_takes_back_what_came_meanwhile(restored_log: RestoredLog) -> 
 def test_a_version_of_another_topic_is_refused(restored_log: RestoredLog) -> None:
     before = restored_log.append((0, 3))
     deleted = restored_log.commit(commit_builders.delete_topic("an id"), "delete-topic")
-    with pytest.raises(CommitConflictError, match=r"topic orders: the topic was deleted after"):
+    with pytest.raises(RestoreRefusedError, match=r"topic orders: the topic was deleted after"):
         restored_log.restore(before.version)
     created(restored_log.log, topic_id="a new id")
     for version in (before.version, deleted.version, 99):
@@ -235,7 +235,7 @@ def test_a_vacuumed_file_is_refused_and_named(
     else:
         vacuum = commit_builders.set_vacuum_version(removal.version, ())
         restored_log.commit(vacuum, "vacuum")
-    with pytest.raises(CommitConflictError, match=rf"{file} is of version 1, and vacuum has del"):
+    with pytest.raises(RestoreRefusedError, match=rf"{file} is of version 1, and vacuum has del"):
         restored_log.restore(before.version)
 
 
@@ -276,7 +276,7 @@ def test_a_file_that_is_not_complete_is_refused(restored_log: RestoredLog, damag
     data = restored_log.store.files.pop(index if damage == "index" else path)
     if damage == "short":
         restored_log.store.files[path] = data[:-1]
-    with pytest.raises(CommitConflictError, match=rf"{entry['file']} is of version .* incomplete"):
+    with pytest.raises(RestoreRefusedError, match=rf"{entry['file']} is of version .* incomplete"):
         restored_log.restore(before.version)
     restored_log.store.files[index if damage == "index" else path] = data
     assert files(restored_log.restore(before.version)) == files(before)
@@ -291,7 +291,7 @@ def test_a_log_that_lost_the_version_is_refused(restored_log: RestoredLog) -> No
     commits = [restored_log.log.read(number) for number in range(2)]
     shorter = replay(TopicState(), [commit for commit in commits if commit])
     assert build(current) is not None
-    with pytest.raises(CommitConflictError, match="the commit of version 2 is no longer"):
+    with pytest.raises(RestoreRefusedError, match="the commit of version 2 is no longer"):
         build(shorter)
 
 

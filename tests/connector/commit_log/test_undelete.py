@@ -21,7 +21,13 @@ from klog.connector.commit_log.state_replay import replay
 from klog.connector.commit_log.topic_restore import existing_segments, restore_log
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.commit_log.topic_undelete import undelete_log
-from klog.errors import CommitConflictError, KlogError, OptionError, ProducerFencedError
+from klog.errors import (
+    CommitConflictError,
+    KlogError,
+    OptionError,
+    ProducerFencedError,
+    RestoreRefusedError,
+)
 from tests.connector.commit_log.memory_logs import (
     DAY_MS,
     TOPIC,
@@ -138,7 +144,7 @@ def test_a_vacuumed_file_is_named(deleted_log: RestoredLog) -> None:
     deleted_log.clock.now_ms += 2 * DAY_MS
     topic_vacuum.vacuum(deleted_log.log, attempt("vacuum"))
     state = deleted_log.state
-    with pytest.raises(CommitConflictError) as refused:
+    with pytest.raises(RestoreRefusedError) as refused:
         undelete_log(deleted_log.log, state)
     assert "vacuum has deleted, or is about to delete, orders-" in str(refused.value)
     assert all(file in str(refused.value) for file in before.segments["file"].to_pylist()[:3])
@@ -149,7 +155,7 @@ def test_a_missing_file_is_named(deleted_log: RestoredLog) -> None:
     before = delete(deleted_log)
     file = before.segments["file"].to_pylist()[0]
     deleted_log.store.delete(deleted_log.log.paths.data(file))
-    with pytest.raises(CommitConflictError, match=f"no complete copy of {file} or"):
+    with pytest.raises(RestoreRefusedError, match=f"no complete copy of {file} or"):
         undelete_log(deleted_log.log, deleted_log.state)
 
 

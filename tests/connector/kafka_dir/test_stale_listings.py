@@ -24,7 +24,7 @@ from klog.connector.source.load_plan import ResolvedRange
 from klog.connector.source.slice_contract import TaskDict
 from klog.connector.source.stream_reader import KlogStreamReader
 from klog.connector.store.local_store import LocalFile, LocalStore
-from klog.errors import CorruptFileError, DataLossError
+from klog.errors import ChangedDuringReadError, CorruptFileError, DataLossError
 from klog.logformat.broker_files.file_names import segment_file_name
 from klog.logformat.topic_partition import TopicPartition
 from tests.connector.kafka_dir.lock_holder import holding
@@ -223,7 +223,9 @@ def test_listing_is_repeated_with_a_growing_pause() -> None:
     assert retry_stale_listing(list_later, waited.append) == "all"
     assert waited == list(range(1, MAX_STALE_LISTINGS))
     waited.clear()
-    with pytest.raises(DataLossError, match=r"vanish as fast as they are listed \(a file\)"):
+    with pytest.raises(
+        ChangedDuringReadError, match=r"vanish as fast as they are listed \(a file\)"
+    ):
         retry_stale_listing(list_nothing, waited.append)
     assert waited == list(range(1, MAX_STALE_LISTINGS))
 

@@ -20,7 +20,7 @@ from klog.connector.open_root import open_root
 from klog.connector.options.read_options import parse_read_options
 from klog.connector.source import scan_planner
 from klog.connector.source.stream_reader import KlogStreamReader
-from klog.errors import DataLossError, OffsetOutOfRangeError
+from klog.errors import ChangedDuringReadError, DataLossError, OffsetOutOfRangeError
 from klog.jobs import adopt
 from tests.connector.log_dirs import (
     many,
@@ -198,7 +198,7 @@ def test_retention_advancing_during_a_read_is_noticed(topic: Topic) -> None:
         again.partitions(start, end)
     assert offsets(rows(stream(topic.path, **LOSSY), start, end)) == [6, 7, 8]
     root, options = open_root([str(topic.path)]), parse_read_options({"subscribe": "t"})
-    with pytest.raises(DataLossError, match="t-0: offsets 0 to 5 were deleted since the read was"):
+    with pytest.raises(ChangedDuringReadError, match="offsets 0 to 5 were deleted since the read"):
         scan_planner.plan_tasks(root, resolved, options)
 
 

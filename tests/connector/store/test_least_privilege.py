@@ -28,7 +28,7 @@ from klog.connector.commit_log.segment_path import SegmentPath
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.options.storage_options import parse_storage_options
 from klog.connector.store.writable_store import PutResult
-from klog.errors import StoreError
+from klog.errors import StoreRefusedError
 from tests.connector.commit_log.listed_segments import list_segments
 from tests.connector.commit_log.memory_logs import (
     DAY_MS,
@@ -146,7 +146,7 @@ def test_reader_with_leases(root: Root) -> None:
     assert snapshot_leases.min_leased_version(log, snapshot_leases.read_leases(log)) == 0
     snapshot_leases.release_lease(log, "0123456789abcdef")
     assert snapshot_leases.min_leased_version(log, snapshot_leases.read_leases(log)) is None
-    with pytest.raises(StoreError, match=r"s3:PutObject"):
+    with pytest.raises(StoreRefusedError, match=r"s3:PutObject"):
         log.store.put(log.paths.commit(1), [b"x"])
 
 
@@ -172,7 +172,7 @@ REFUSED: list[tuple[str, str, Call]] = [
 @pytest.mark.parametrize(("role", "permission", "call"), REFUSED)
 def test_other_operations_are_refused(root: Root, role: str, permission: str, call: Call) -> None:
     store_root = root.store_root(role)
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(StoreRefusedError) as caught:
         call(store_root)
     message = str(caught.value)
     assert message.startswith(f"{store_root.at('x')}: not ")
@@ -189,7 +189,7 @@ def test_no_role_leaves_its_prefix(root: Root, call: str) -> None:
     store_root_at(path, parse_storage_options(root.server.options())).store.put(
         path, [b"another's"]
     )
-    with pytest.raises(StoreError, match=rf"{path}: not \w+: the server says 403 Forbidden"):
+    with pytest.raises(StoreRefusedError, match=rf"{path}: not \w+: the server says 403 Forbidden"):
         getattr(store_root.store, call)(path, *arguments.get(call, []))
 
 
@@ -208,14 +208,14 @@ def test_refused_commit_and_vacuum_change_nothing(root: Root) -> None:
     build = append_commit.append(
         append_commit.StagedSegments(state.topic_id, state.version, [segment])
     )
-    with pytest.raises(StoreError, match=rf"{2:020d}.json: not written: .* s3:PutObject"):
+    with pytest.raises(StoreRefusedError, match=rf"{2:020d}.json: not written: .* s3:PutObject"):
         root.log("reader").commit(state, build, attempt("append"))
 
     state = root.log("writer").commit(
         state, commit_builders.delete_records(state.topic_id, {0: 3}), attempt("delete-records")
     )
     root.clock.now_ms += 2 * DAY_MS
-    with pytest.raises(StoreError, match=rf"/{TOPIC}-0/.*: not deleted: .* s3:DeleteObject"):
+    with pytest.raises(StoreRefusedError, match=rf"/{TOPIC}-0/.*: not deleted: .* s3:DeleteObject"):
         topic_vacuum.vacuum(root.log("writer"), attempt("vacuum"))
     log = root.log("maintainer")
     assert log.load().log_end == (3,)
@@ -229,7 +229,7 @@ def test_session_may_do_less_than_its_user(root: Root) -> None:
     session = root.server.session(root.user("maintainer"), narrowed)
     store_root = store_root_at(f"s3://{BUCKET}/{root.prefix}/root", parse_storage_options(session))
     assert store_root.store.read(store_root.at("_klog/format.json"))
-    with pytest.raises(StoreError, match="s3:PutObject") as caught:
+    with pytest.raises(StoreRefusedError, match="s3:PutObject") as caught:
         store_root.store.put_if_absent(store_root.at("x"), b"1")
     shown = "".join(traceback.format_exception(caught.value)) + repr(store_root)
     for name in ("storage.secret_access_key", "storage.session_token"):
@@ -249,10 +249,12 @@ def test_disabled_keys_are_an_error_until_enabled(root: Root) -> None:
     try:
         calls: list[Callable[[], TopicState]] = [log.load, lambda: write(root, state)]
         for call in calls:
-            with pytest.raises(StoreError, match=r"403 .*(check|renew|use others)") as caught:
+            with pytest.raises(
+                StoreRefusedError, match=r"403 .*(check|renew|use others)"
+            ) as caught:
                 call()
             assert "canary" not in "".join(traceback.format_exception(caught.value))
-        with pytest.raises(StoreError, match=r"not written: the server says 403"):
+        with pytest.raises(StoreRefusedError, match=r"not written: the server says 403"):
             store_root.store.put_if_absent(store_root.at("x"), b"1")
     finally:
         server.enable(user, on=True)

@@ -16,7 +16,7 @@ import pytest
 from klog.connector.store.local_store import LocalStore
 from klog.connector.store.temporary_names import TEMPORARY_NAME, random_id, temporary_path
 from klog.connector.store.writable_store import PutResult
-from klog.errors import KlogError, StoreError
+from klog.errors import KlogError, StoreRefusedError
 
 NOBODY = 65534
 CALLS = (
@@ -213,7 +213,9 @@ def test_disk_without_hard_links_is_refused(
     calls = Calls(monkeypatch)
     calls.error = errno.EPERM
     calls.fail_at = 4  # open, write, fsync, close, link
-    with pytest.raises(StoreError, match="x: not written: this file system makes no hard links"):
+    with pytest.raises(
+        StoreRefusedError, match="x: not written: this file system makes no hard links"
+    ):
         LocalStore().put_if_absent(str(tmp_path / "x"), b"1")
     assert calls.names[4].startswith("link")
     assert list(tmp_path.iterdir()) == []
@@ -246,15 +248,17 @@ def locked() -> Iterator[str]:
 
 def test_forbidden_is_not_missing(locked: str) -> None:
     store = LocalStore()
-    with pytest.raises(StoreError, match=f"{locked}/x: not read: Permission denied. Run as a user"):
+    with pytest.raises(
+        StoreRefusedError, match=f"{locked}/x: not read: Permission denied. Run as a user"
+    ):
         store.open(f"{locked}/x")
-    with pytest.raises(StoreError, match=f"{locked}/x: not read: Permission denied"):
+    with pytest.raises(StoreRefusedError, match=f"{locked}/x: not read: Permission denied"):
         store.read(f"{locked}/x")
-    with pytest.raises(StoreError, match=f"{locked}/y: not written: Permission denied"):
+    with pytest.raises(StoreRefusedError, match=f"{locked}/y: not written: Permission denied"):
         store.put_if_absent(f"{locked}/y", b"")
-    with pytest.raises(StoreError, match=f"{locked}/y: not written: Permission denied"):
+    with pytest.raises(StoreRefusedError, match=f"{locked}/y: not written: Permission denied"):
         store.put(f"{locked}/y", [b""])
-    with pytest.raises(StoreError, match=f"{locked}/x: not deleted: Permission denied"):
+    with pytest.raises(StoreRefusedError, match=f"{locked}/x: not deleted: Permission denied"):
         store.delete(f"{locked}/x")
     with pytest.raises(FileNotFoundError):
         store.read(f"{locked}/none")
@@ -276,12 +280,14 @@ def test_read_error_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_path_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"1")
-    with pytest.raises(StoreError, match=r"x/y: not written: .*Not a directory.*Check the path"):
+    with pytest.raises(
+        StoreRefusedError, match=r"x/y: not written: .*Not a directory.*Check the path"
+    ):
         LocalStore().put_if_absent(str(tmp_path / "x/y"), b"2")
 
 
 def test_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="not written: File name too long"):
+    with pytest.raises(StoreRefusedError, match="not written: File name too long"):
         LocalStore().put_if_absent(str(tmp_path / ("x" * 300)), b"2")
 
 

@@ -9,7 +9,7 @@ import pytest
 from klog.connector.store.local_store import LocalStore
 from klog.connector.store.root_links import link_below
 from klog.connector.store.store_for_url import store_for, writable_store_for
-from klog.errors import StoreError
+from klog.errors import StoreRefusedError
 
 
 @pytest.fixture
@@ -30,7 +30,9 @@ def root(tmp_path: Path) -> Path:
 )
 def test_nothing_is_deleted_through_a_link(root: Path, path: str, link: str) -> None:
     store, path_of_root = writable_store_for(str(root))
-    with pytest.raises(StoreError, match=f"{root}/{path}: not deleted: {root}/{link} is a link"):
+    with pytest.raises(
+        StoreRefusedError, match=f"{root}/{path}: not deleted: {root}/{link} is a link"
+    ):
         store.delete(f"{path_of_root}/{path}")
     assert (root.parent / "outside/deeper/x").exists()
     assert (root / link).is_symlink()
@@ -51,7 +53,7 @@ def test_root_may_be_a_link(root: Path, form: str) -> None:
     assert path_of_root == str(link)
     store.delete(f"{path_of_root}/own/deeper/x")
     assert not (root / "own/deeper/x").exists()
-    with pytest.raises(StoreError, match=f"{link}/linked is a link"):
+    with pytest.raises(StoreRefusedError, match=f"{link}/linked is a link"):
         store.delete(f"{path_of_root}/linked/deeper/x")
 
 
@@ -71,12 +73,12 @@ def test_store_without_a_root_deletes_through_no_link(
 ) -> None:
     link = root.parent / "link"
     link.symlink_to(root)
-    with pytest.raises(StoreError, match=f"{link} is a link"):
+    with pytest.raises(StoreRefusedError, match=f"{link} is a link"):
         LocalStore().delete(f"{link}/own/deeper/x")
-    with pytest.raises(StoreError, match=f"{link} is a link"):
+    with pytest.raises(StoreRefusedError, match=f"{link} is a link"):
         LocalStore(root=str(root)).delete(f"{link}/own/deeper/x")
     monkeypatch.chdir(root)
-    with pytest.raises(StoreError, match=f"{root}/linked is a link"):
+    with pytest.raises(StoreRefusedError, match=f"{root}/linked is a link"):
         LocalStore().delete("linked/deeper/x")
 
 
@@ -87,6 +89,6 @@ def test_root_may_be_the_top_directory(root: Path) -> None:
 
 def test_directory_with_the_roots_name_as_prefix_is_not_below_it(root: Path) -> None:
     (root.parent / "root-2").symlink_to(root.parent / "outside")
-    with pytest.raises(StoreError, match=f"{root}-2 is a link"):
+    with pytest.raises(StoreRefusedError, match=f"{root}-2 is a link"):
         LocalStore(root=str(root)).delete(f"{root}-2/deeper/x")
     assert (root.parent / "outside/deeper/x").exists()

@@ -10,7 +10,7 @@ import pytest
 
 from klog.connector.store.s3_store import MAX_PUT_TRIES, S3Store
 from klog.connector.store.writable_store import PutResult
-from klog.errors import OptionError, StoreError
+from klog.errors import OptionError, StoreError, StoreRefusedError
 from tests.connector.store.fake_s3 import HANG, RESET, Answer, FakeS3, error, fake_s3, tag_of
 from tests.support.kafka_broker import free_ports
 
@@ -87,7 +87,7 @@ REFUSALS = [
 def test_refusal_names_the_next_step(fake: FakeS3, answer: Answer, message: str) -> None:
     fake.answers.append(answer)
     store, _ = store_of(fake)
-    with pytest.raises(StoreError, match=f"{PATH}: not written: .*{message}"):
+    with pytest.raises(StoreRefusedError, match=f"{PATH}: not written: .*{message}"):
         store.put_if_absent(PATH, b"bytes")
     assert len(fake.requests) == 1
     assert not fake.objects
@@ -97,8 +97,10 @@ def test_no_connection_is_no_effect() -> None:
     (port,) = free_ports(1)
     slept: list[float] = []
     store = S3Store("bucket", FakeS3(f"http://127.0.0.1:{port}").storage(), slept.append)
-    with pytest.raises(StoreError, match=r"no connection to the server. Check storage.endpoint"):
+    unanswered = r"no connection to the server. Check storage.endpoint"
+    with pytest.raises(StoreError, match=unanswered) as caught:
         store.put_if_absent(PATH, b"bytes")
+    assert caught.value.is_retryable
     assert len(slept) == MAX_PUT_TRIES - 1
 
 
@@ -107,7 +109,7 @@ def test_forbidden_is_not_missing(fake: FakeS3, call: str) -> None:
     fake.answers.extend([error(403, "AccessDenied")] * 9)
     store, _ = store_of(fake)
     arguments: dict[str, list[Any]] = {"put": [[b"x"]], "put_if_absent": [b"x"]}
-    with pytest.raises(StoreError, match=r"not \w+: the server says 403 Forbidden"):
+    with pytest.raises(StoreRefusedError, match=r"not \w+: the server says 403 Forbidden"):
         getattr(store, call)(PATH, *arguments.get(call, []))
 
 
@@ -115,7 +117,9 @@ def test_forbidden_is_not_missing(fake: FakeS3, call: str) -> None:
 def test_no_bucket_is_not_missing(fake: FakeS3, call: str) -> None:
     fake.answers.extend([error(404, "NoSuchBucket")] * 9)
     store, _ = store_of(fake)
-    with pytest.raises(StoreError, match="Check that there is a bucket bucket at that endpoint"):
+    with pytest.raises(
+        StoreRefusedError, match="Check that there is a bucket bucket at that endpoint"
+    ):
         getattr(store, call)(PATH)
 
 
@@ -125,7 +129,7 @@ def test_error_has_no_secret(fake: FakeS3) -> None:
         error(403, "SignatureDoesNotMatch", more="<StringToSign>canary-of-a-token</StringToSign>")
     )
     store, _ = store_of(fake, session_token="canary-of-a-token")
-    with pytest.raises(StoreError, match="SignatureDoesNotMatch") as caught:
+    with pytest.raises(StoreRefusedError, match="SignatureDoesNotMatch") as caught:
         store.put_if_absent(PATH, b"bytes")
     assert "canary" not in "".join(traceback.format_exception(caught.value))
     assert "canary" not in repr(store)

@@ -12,7 +12,7 @@ from klog.connector.commit_log.commit_log import CommitLog
 from klog.connector.commit_log.commit_log_paths import TopicPaths
 from klog.connector.store.s3_store import S3Store
 from klog.connector.store.writable_store import PutResult
-from klog.errors import KlogError, StoreError
+from klog.errors import KlogError, StoreRefusedError
 from tests.connector.commit_log.memory_logs import TOPIC, Clock, append, created
 from tests.connector.store.fake_s3 import FakeS3, fake_s3
 
@@ -67,7 +67,7 @@ def test_renewed_profile_is_used(
     for name in "xz":
         store.put(f"{URL}/{name}", [b"1"])
     fake.expired.add("OLD")
-    with pytest.raises(StoreError, match=EXPIRED) as caught:
+    with pytest.raises(StoreRefusedError, match=EXPIRED) as caught:
         call(store)
     assert "canary" not in "".join(traceback.format_exception(caught.value))
     write_profile(files, "NEW")
@@ -96,7 +96,7 @@ def test_keys_expire_during_a_put_in_parts(fake: FakeS3, files: Path) -> None:
     store = S3Store("bucket", fake.storage(profile="team"))
     fake.expired.add("OLD")
     write_profile(files, "NEW")
-    with pytest.raises(StoreError, match=EXPIRED):
+    with pytest.raises(StoreRefusedError, match=EXPIRED):
         store.put(f"{URL}/segment", iter([bytes(9 << 20)]))
     store.put(f"{URL}/segment", [b"1"])
     assert "Credential=NEW/" in fake.headers[-1]["authorization"]
@@ -107,9 +107,9 @@ def test_expired_option_keys_are_an_error(fake: FakeS3) -> None:
     log = log_on(S3Store("bucket", fake.storage()))
     state = append(log, created(log), (0, 3))
     fake.expired.add("AKID")
-    with pytest.raises(StoreError, match=EXPIRED):
+    with pytest.raises(StoreRefusedError, match=EXPIRED):
         log.load(state)
-    with pytest.raises(StoreError, match=rf"{3:020d}.json: not read: .* expired: renew"):
+    with pytest.raises(StoreRefusedError, match=rf"{3:020d}.json: not read: .* expired: renew"):
         append(log, state, (0, 3))
     renewed = fake.storage(access_key_id="NEW", session_token="canary-token")
     again = log_on(S3Store("bucket", renewed))
@@ -128,7 +128,7 @@ def test_forbidden_is_not_missing(fake: FakeS3) -> None:
         match=rf"{1:020d}.json: not read: .*s3:GetObject.*without s3:ListBucket on the bucket buck",
     ):
         log.load(state)
-    with pytest.raises(StoreError, match="without s3:ListBucket"):
+    with pytest.raises(StoreRefusedError, match="without s3:ListBucket"):
         S3Store("bucket", fake.storage()).open(f"{URL}/none")
     fake.hides_absent = False
     assert log.load(state) is state

@@ -1,5 +1,7 @@
 package klog.slice
 
+import klog.store.StoreErrors
+
 /** What is wrong with a slice, in the words of Python's error of the same name.
   *
   * @param sentence
@@ -38,7 +40,7 @@ final class MissingFileError(slice: Slice, cause: Throwable)
   */
 final class SliceChangedError(slice: Slice, reason: String, cause: Throwable = null)
     extends SliceError(
-      "KlogError",
+      "ChangedDuringReadError",
       s"${slice.name}: ${slice.path}: $reason. It was compacted, merged or deleted after the query was planned: " +
         """run it again with a new load(), or set .option("engine", "python"), which plans such files again""",
       cause
@@ -47,7 +49,7 @@ final class SliceChangedError(slice: Slice, reason: String, cause: Throwable = n
 /** The store does not let a file be read. */
 final class SliceUnreadableError(slice: Slice, cause: Throwable)
     extends SliceError(
-      "StoreError",
+      StoreErrors.pythonClass(cause),
       s"${slice.name}: ${slice.path} cannot be read: $cause. Check that the executors can read it, or set " +
         """.option("engine", "python")""",
       cause

@@ -8,6 +8,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.sql.types.StructType
 
 import klog.staging.{StagingError, WritePlan, Writer}
+import klog.store.StoreErrors
 
 /** What the tasks of a write know, as it travels to executors.
   *
@@ -45,7 +46,11 @@ final class TaskWork(
     case exc: StagingError => stores.errorOf(exc.pythonClass, exc.sentence, exc)
     case exc: IOException =>
       val reason = StagingError.reason(exc)
-      stores.errorOf("StoreError", s"a task cannot write: $reason. Check the root and its options", exc)
+      stores.errorOf(
+        StoreErrors.pythonClass(exc),
+        s"a task cannot write: $reason. Check the root and its options",
+        exc
+      )
     case exc if stores.showsSecret(exc) => stores.errorOf("KlogError", s"a task cannot write: $exc", exc)
     case exc => exc
   }

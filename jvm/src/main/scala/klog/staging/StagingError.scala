@@ -3,6 +3,8 @@ package klog.staging
 import java.io.IOException
 import java.nio.file.{AccessDeniedException, FileSystemException, NoSuchFileException}
 
+import klog.store.StoreErrors
+
 /** A write fails.
   *
   * @param pythonClass
@@ -32,6 +34,6 @@ object StagingError {
     new StagingError("KlogError", sentence, cause)
 
   /** A store is why the write fails: it did not answer, or refused. */
-  def ofStore(sentence: String, cause: Throwable = null): StagingError =
-    new StagingError("StoreError", sentence, cause)
+  def ofStore(sentence: String, cause: Throwable): StagingError =
+    new StagingError(StoreErrors.pythonClass(cause), sentence, cause)
 }
