@@ -1,8 +1,8 @@
 """Whether a table can hold the rows of a batch, and in which type they are written.
 
-The rule: a row is stored unchanged. A table's type may be larger than that of the rows (`bigint` for
-`int`); any other difference is an error, because Delta casts in silence in a MERGE and in a write
-to a catalog's table: 1.9 is 1 in a column of integers. What a row does not have is null, also in
+The rule: a row is stored unchanged. A table's type may be larger than that of the rows, such as
+`bigint` for `int`. Any other difference is an error, because Delta casts in silence in a MERGE and
+in a write to a catalog's table: 1.9 is 1 in a column of integers. What a row does not have is null, also in
 the middle of a struct: what a MERGE does not set keeps what an older record had there.
 """
 
