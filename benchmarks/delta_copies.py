@@ -126,8 +126,14 @@ def _upserts(spark: SparkSession, folder: Path, keys: int, rounds: int) -> Itera
         spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF {base}")
         refill(keys * FREED_BYTES_A_RECORD // 10)()
 
+    def upsert(engine: str) -> Action:
+        return lambda: to_delta.run(
+            spark, root, "users", table, mode="upsert", options={"engine": engine}
+        )
+
     actions: dict[str, Action] = {
-        f"{KLOG} to-delta": lambda: to_delta.run(spark, root, "users", table, mode="upsert"),
+        f"{KLOG} to-delta, JVM": upsert("jvm"),
+        f"{KLOG} to-delta, Python": upsert("python"),
         BY_HAND: lambda: _merge(target, changes),
     }
     of = f"upsert of {changed:,} of {keys:,} keys"

@@ -170,7 +170,7 @@ class Log:
         Raises:
             klog.OptionError: The topic exists, it never existed, or the commit that deleted it has
                 expired.
-            klog.CommitConflictError: Vacuum has deleted a file of the topic. The message names it.
+            klog.RestoreRefusedError: Vacuum has deleted a file of the topic. The message names it.
         """
         self._topics().undelete(topic)
         return self.describe(topic)
@@ -209,7 +209,7 @@ class Log:
 
         Raises:
             klog.OptionError: There is no such topic or version, or the version has expired.
-            klog.CommitConflictError: The topic was deleted and created again after the version, or
+            klog.RestoreRefusedError: The topic was deleted and created again after the version, or
                 vacuum has deleted a file of the version. The message names the file.
         """
         version = whole_argument("version", version)
@@ -307,7 +307,8 @@ class Log:
             klog.OptionError: There is no such topic, column or version, or a bound is neither an
                 offset nor a time.
             klog.OffsetOutOfRangeError: The log does not have the offset of a bound.
-            klog.RegistryError: The schema registry does not answer, or refuses the request.
+            klog.RegistryError: The schema registry does not answer.
+            klog.RegistryRefusedError: It refuses the request.
             klog.SchemaNotFoundError: The schema registry does not have the schema.
             klog.SchemaError: A schema is invalid, or has no type in Arrow.
         """

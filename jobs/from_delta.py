@@ -14,7 +14,7 @@ if __name__ == "__main__":
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
@@ -123,23 +123,44 @@ def run(
             CopyOptions(root, topic, row_format, options, starting),
             make_position,
         )
+
+    def copy_round(restart_at: str | None) -> Round:
+        with delta_errors(f"topic {topic}"):
+            return copy.copy(restart_at, dry_run=dry_run)
+
     report = _Rounds(root, topic, table, dry_run=dry_run)
+    if continuous and not dry_run:
+        copy_until_interrupted(copy_round, restart, interval_seconds)
+    report.add(copy_round(restart))
+    return report.result(time.monotonic() - started)
+
+
+def copy_until_interrupted(
+    copy_round: Callable[[str | None], Round], restart_at: str | None, interval_seconds: float
+) -> None:
+    """Copy in rounds, and try again after an error that may end by itself.
+
+    The round that starts the copy again is not repeated: what it has done so far is not known.
+
+    Args:
+        copy_round: Copies what the table has now; takes where the copy starts again.
+        restart_at: Where the first round starts the copy again; None if it goes on.
+        interval_seconds: The pause after a round that had nothing to copy, in seconds.
+
+    Raises:
+        KlogError: The copy failed, and would fail again.
+    """
     failures = FailureLog()
     while True:
         try:
-            with delta_errors(f"topic {topic}"):
-                result = copy.copy(restart, dry_run=dry_run)
+            result = copy_round(restart_at)
         except KlogError as exc:
-            may_repeat = continuous and not dry_run and restart is None
-            if not (may_repeat and exc.is_retryable):
+            if restart_at is not None or not exc.is_retryable:
                 raise
             failures.report({"": exc})
         else:
             failures.report({})
-            report.add(result)
-            if dry_run or not continuous:
-                return report.result(time.monotonic() - started)
-            restart = None
+            restart_at = None
             if result.versions:
                 continue
         time.sleep(interval_seconds)

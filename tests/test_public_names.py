@@ -75,6 +75,7 @@ def test_conditions_are_stable_ids() -> None:
         "KLOG_OFFSET_OUT_OF_RANGE": False,
         "KLOG_DATA_LOSS": False,
         "KLOG_CHANGED_DURING_READ": True,
+        "KLOG_ALREADY_COMMITTED": False,
         "KLOG_RESTORE_REFUSED": False,
         "KLOG_STORE_REFUSED": False,
         "KLOG_REGISTRY_REFUSED": False,

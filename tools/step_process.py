@@ -27,6 +27,8 @@ def run(command: Sequence[str]) -> int:
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
     process = subprocess.Popen(command)  # noqa: S603
+    # The signal is for the whole group: the command ends in its own way, and this process after it.
+    signal.signal(signal.SIGTERM, lambda *_: None)
     while True:
         child, status = os.wait()
         if child == process.pid:
@@ -53,8 +55,10 @@ def _kill_children() -> None:
     for thread in Path("/proc/self/task").iterdir():
         for child in (thread / "children").read_text().split():
             command = Path("/proc", child, "cmdline").read_bytes().replace(b"\0", b" ")
-            print(f"still running, killed: {command.decode(errors='replace')[:400]}")  # noqa: T201
-            os.kill(int(child), signal.SIGKILL)
+            if command:  # A process that has just ended has none.
+                shown = command.decode(errors="replace")[:400]
+                print(f"still running, killed: {shown}")  # noqa: T201
+                os.kill(int(child), signal.SIGKILL)
 
 
 if __name__ == "__main__":

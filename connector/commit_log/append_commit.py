@@ -13,7 +13,7 @@ from klog.connector.commit_log import commit_checks, segment_entries
 from klog.connector.commit_log.commit import Actions, Topic, WriterTransaction
 from klog.connector.commit_log.commit_builders import CommitBuilder
 from klog.connector.commit_log.topic_state import TopicState
-from klog.errors import CommitConflictError, ProducerFencedError
+from klog.errors import AlreadyCommittedError, CommitConflictError, ProducerFencedError
 
 MAX_REMEMBERED_RUNS = 32
 
@@ -186,7 +186,7 @@ def _check_not_committed(state: TopicState, staged: StagedSegments) -> None:
         removed["file"].to_pylist()
     )
     if committed:
-        raise CommitConflictError(
+        raise AlreadyCommittedError(
             f"{len(committed)} of {len(files)} segments of this write are in the log already, "
             f"such as {min(committed)}: the write was committed before. You have nothing to do"
         )

@@ -41,7 +41,7 @@ def restore(target: TopicState, existing: Collection[str]) -> CommitBuilder:
         existing: The segments of `target` that the store has, all their files complete.
 
     Returns:
-        The builder. It makes no commit if nothing would change. It raises `CommitConflictError` if
+        The builder. It makes no commit if nothing would change. It raises `RestoreRefusedError` if
         the topic was deleted or created again since that version, or a segment was vacuumed.
     """
 

@@ -169,7 +169,7 @@ def _check_dead_letters(cached: CachedTopic, staged: StagedSegments, writer: Wri
             committed = sum(segment["record_count"] for segment in commit.actions.add)
             replayed = sum(segment["record_count"] for segment in staged.segments)
             if committed != replayed:
-                raise CommitConflictError(
+                raise KlogError(
                     f"batch {writer.batch_id} of {writer.name!r} has {committed} dead letters "
                     f"there already, and {replayed} now: times or configs made the difference. "
                     "Set the configs so that the same rows are rejected, then write it again"

@@ -287,6 +287,8 @@ def _translated_error(path: str, operation: str, exc: Exception) -> Exception:
         step = "This cluster needs Kerberos: use hdfs://"
     elif exc.exception == "AccessControlException":
         step = f"Set storage.user or {USER_VARIABLE} to a user who may"
+    elif "QuotaExceeded" in (exc.exception or ""):
+        step = "Free some space or raise the quota, then write again"
     else:
         error_class = StoreError
         step = "Check the path, the NameNode and the DataNodes, then try again"

@@ -24,7 +24,7 @@ from klog.connector.commit_log.root_discovery import find_or_create_root, find_r
 from klog.connector.commit_log.topic_admin import TopicAdmin
 from klog.connector.commit_log.topic_state import TopicState
 from klog.connector.options.write_options import WriteOptions
-from klog.errors import CommitConflictError, OptionError
+from klog.errors import DataLossError, OptionError
 
 _PREFIX = "delta:"
 _SNAPSHOT = ":snapshot"
@@ -109,10 +109,10 @@ def check_same_topic(topic: str, topic_id: str, now: str) -> None:
         now: Its id now; empty if there is no topic.
 
     Raises:
-        CommitConflictError: It is another one.
+        DataLossError: It is another one. A repetition would go on after versions that it lacks.
     """
     if now != topic_id:
-        raise CommitConflictError(
+        raise DataLossError(
             f"topic {topic} was deleted or created again while the table was copied. Run the job "
             "again: it starts from the beginning. If the topic has a version of the table by now, "
             "delete the topic before, or run the job once with --restart-at snapshot"

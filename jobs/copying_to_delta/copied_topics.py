@@ -7,7 +7,8 @@ job has filled the table. All is as of one version of the table.
 A batch is one transaction of Delta's. Its number is larger than that of the last one, and larger
 than that of any batch planned when the table had less of the topic, so it needs no number that
 Delta has expired. Two runs that plan on the same table have the same number, and Delta lets one of
-them in: also where the table has nothing of a partition, and each run begins where it was told.
+them in: also where the table has nothing of a partition, and each run begins at its own
+`startingOffsets`.
 """
 
 from __future__ import annotations

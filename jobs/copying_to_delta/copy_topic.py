@@ -19,10 +19,10 @@ from klog.connector.system_clock import now_ms
 from klog.errors import CommitConflictError, without_passwords
 from klog.jobs.copying_to_delta.batch_writer import UPSERT, BatchWriter, check_supported
 from klog.jobs.copying_to_delta.commit_note import CommitNote, parse_commit_note
+from klog.jobs.copying_to_delta.completed_rows import completed_rows
 from klog.jobs.copying_to_delta.copied_topics import CopiedTopics, find_copied_topics
 from klog.jobs.copying_to_delta.dead_letter_table import DeadLetterTable
 from klog.jobs.copying_to_delta.noted_offsets import find_noted_offsets
-from klog.jobs.copying_to_delta.row_types import complete_type
 from klog.jobs.copying_to_delta.table_rows import IS_TOMBSTONE, TableRows
 from klog.jobs.copying_to_delta.to_delta_report import CopiedPartition, CopiedRows
 from klog.jobs.shared.delta.delta_target import DeltaTarget
@@ -165,8 +165,7 @@ class TopicCopy:
             with conflicts_of_delta(self._dead_letters.name):
                 self._dead_letters.write(batch, batch_rows.dead_letters)
         with conflicts_of_delta(self._target.name):
-            rows = rows.to(complete_type(rows.schema, schema))
-            self._writer.write(spark, rows, note, transaction)
+            self._writer.write(spark, completed_rows(rows, schema), note, transaction)
         return self._written(note)
 
     def _written(self, note: CommitNote) -> CopiedRows | None:

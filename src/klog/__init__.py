@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from klog.connector.embedded import Log
     from klog.connector.embedded_append import AppendResult
     from klog.errors import (
+        AlreadyCommittedError,
         ChangedDuringReadError,
         CommitConflictError,
         CommitStateUnknownError,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from klog.raised_errors import error_class_of
 
 __all__ = [
+    "AlreadyCommittedError",
     "Amount",
     "AppendResult",
     "ChangedDuringReadError",

@@ -13,6 +13,7 @@
     +-- LostCommitError         a commit is missing: read nothing after it, repair the log
     |   +-- ForkedCommitError   another commit has its version: copy that one away first
     +-- CommitConflictError     a commit is not in the log: delete its staged files
+    |   +-- AlreadyCommittedError an earlier try has committed the segments: nothing is left to do
     |   +-- RestoreRefusedError   a version cannot be restored: choose another one
     +-- CommitStateUnknownError a commit may be in the log: delete nothing, read the log again
     +-- StoreError              a store did not answer: try again later
@@ -296,6 +297,13 @@ class CommitConflictError(KlogError):
 
     condition = "KLOG_COMMIT_CONFLICT"
     is_retryable = True
+
+
+class AlreadyCommittedError(CommitConflictError):
+    """An earlier try of this write has committed its segments; nothing was written twice."""
+
+    condition = "KLOG_ALREADY_COMMITTED"
+    is_retryable = False
 
 
 class RestoreRefusedError(CommitConflictError):

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from klog.connector.embedded import Log
-from klog.errors import SchemaError
+from klog.errors import OptionError, SchemaError
 from klog.jobs.copying_to_delta.batch_writer import MODES
 from klog.jobs.to_delta import run
 from tests.delta.copied_rows import TOPIC, append, new_log
@@ -111,6 +111,42 @@ def test_an_upsert_adds_fields(delta_spark: SparkSession, tmp_path: Path, log: L
     assert rows == [("a", 1, None), ("b", 3, "Bonn")]
     names = delta_spark.sql(f"SELECT * FROM {table}").columns
     assert names == ["topic", "partition", "offset", "timestamp", "key", "value", "headers"]
+
+
+def test_a_map_with_a_key_twice(delta_spark: SparkSession, tmp_path: Path, log: Log) -> None:
+    root, table = str(tmp_path / "root"), f"delta.`{tmp_path}/table`"
+    for key in ("a", "b"):
+        append(log, [(key, '{"m": {"x": 1, "x": 2}}')])
+        run(delta_spark, root, TOPIC, table, decode=json_of("m map<string, int>"))
+    assert values_of(delta_spark, table, "cardinality(value.m)") == [(2,), (2,)]
+
+
+def test_names_that_differ_by_case(delta_spark: SparkSession, tmp_path: Path, log: Log) -> None:
+    """Delta tells names apart without case, whatever Spark does."""
+    root, table = str(tmp_path / "root"), f"delta.`{tmp_path}/table`"
+    append(log, [("k", '{"Id": 1}')])
+    run(delta_spark, root, TOPIC, table, decode=json_of("Id int, note string"))
+    append(log, [("k", '{"id": 2}')])
+    delta_spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        run(delta_spark, root, TOPIC, table, mode="append", decode=json_of("id int"))
+    finally:
+        delta_spark.conf.unset("spark.sql.caseSensitive")
+    assert values_of(delta_spark, table, "value.Id") == [(1,), (2,)]
+
+
+def test_an_upsert_adds_a_column(delta_spark: SparkSession, tmp_path: Path, log: Log) -> None:
+    root, table = str(tmp_path / "root"), f"delta.`{tmp_path}/table`"
+    append(log, [("a", '{"id": 1}')])
+    decode = json_of("id int")
+    run(delta_spark, root, TOPIC, table, mode="upsert", decode=decode)
+    append(log, [("a", "bad"), ("b", '{"id": 2}')])
+    arguments: dict[str, Any] = {"mode": "upsert", "decode": decode, "on_error": "null"}
+    with pytest.raises(OptionError, match=r"it has no value_error\. Give --merge-schema"):
+        run(delta_spark, root, TOPIC, table, **arguments)
+    run(delta_spark, root, TOPIC, table, merge_schema=True, **arguments)
+    rows = values_of(delta_spark, table, "key", "value.id", "value_error IS NULL")
+    assert rows == [("a", None, False), ("b", 2, True)]
 
 
 def test_the_reason_of_an_older_record_is_not_kept(

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
+from klog.jobs.copying_to_delta.batch_writer import MODES
 from klog.jobs.to_delta import run
 from tests.delta.copied_rows import TOPIC, append, new_log, rows_of_table, rows_of_topic
 from tests.delta.copy_process import CopyProcess, commits, data_files
@@ -126,12 +127,13 @@ def test_two_real_runs_and_a_topic_that_grows(
 
 
 @pytest.mark.full
-def test_a_killed_python_worker(delta_spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_a_killed_python_worker(delta_spark: SparkSession, tmp_path: Path, mode: str) -> None:
     """Spark runs the task again, and its second file is the one that is committed."""
     root, table = tmp_path / "root", tmp_path / "table"
     log = new_log(str(root))
     append(log, records(0, RECORDS))
-    arguments = ["--root", str(root), "--topic", TOPIC, "--table", str(table)]
+    arguments = ["--root", str(root), "--topic", TOPIC, "--table", str(table), "--mode", mode]
     arguments += ["--option", "engine=python", "--option", f"maxOffsetsPerTrigger={BATCH}"]
     killed: list[int] = []
 
@@ -156,13 +158,16 @@ def test_a_killed_python_worker(delta_spark: SparkSession, tmp_path: Path) -> No
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("engine", ["python", "jvm"])
-def test_killed_executors(delta_spark: SparkSession, tmp_path: Path, engine: str) -> None:
+def test_killed_executors(
+    delta_spark: SparkSession, tmp_path: Path, engine: str, mode: str
+) -> None:
     """On a cluster of two workers: an executor is killed at each commit of the first ones."""
     root, table = tmp_path / "root", tmp_path / "table"
     log = new_log(str(root))
     append(log, records(0, RECORDS))
-    arguments = ["--root", str(root), "--topic", TOPIC, "--table", str(table)]
+    arguments = ["--root", str(root), "--topic", TOPIC, "--table", str(table), "--mode", mode]
     arguments += ["--option", f"engine={engine}", "--option", f"maxOffsetsPerTrigger={BATCH}"]
     killed: set[int] = set()
 

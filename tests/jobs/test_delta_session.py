@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from klog.errors import OptionError
+from klog.errors import KlogError, OptionError, StoreError, StoreRefusedError
 from klog.jobs.shared.delta.delta_session import _translated, check_pair, delta_package
 
 MADE_FOR_4_2 = "file:/jars/delta-spark_4.2_2.13-4.4.0.jar"
@@ -43,6 +43,23 @@ def test_the_package_of_a_spark() -> None:
     assert delta_package("4.2.1") == "io.delta:delta-spark_4.2_2.13:4.4.0"
     with pytest.raises(OptionError, match=r"Spark 4\.3\.0: no Delta is known to work with it"):
         delta_package("4.3.0")
+
+
+@pytest.mark.parametrize(
+    ("cause", "error_class"),
+    [
+        ("java.net.SocketTimeoutException: Read timed out", StoreError),
+        ("java.net.ConnectException: Connection refused", StoreError),
+        ("software.amazon.awssdk.core.exception.ApiCallTimeoutException: no answer", StoreError),
+        ("java.nio.file.AccessDeniedException: s3a://b/t: 403", StoreRefusedError),
+        ("org.apache.hadoop.fs.s3a.auth.NoAuthWithAWSException: No AWS", StoreRefusedError),
+        ("java.net.URISyntaxException: Illegal character", KlogError),
+        ("software.amazon.awssdk.core.exception.SdkClientException: bad region", KlogError),
+        ("java.lang.IllegalStateException: about ConnectException: no", KlogError),
+    ],
+)
+def test_an_error_of_a_tables_store_has_its_class(cause: str, error_class: type[KlogError]) -> None:
+    assert type(_translated("topic t", None, cause)) is error_class
 
 
 def test_what_spark_says_comes_without_its_trace() -> None:

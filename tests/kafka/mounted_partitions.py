@@ -5,6 +5,10 @@ The rule: nothing here knows who wrote them, so the checks are the same for ever
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,13 +17,33 @@ from tests.corpus import Record
 from tests.corpus.clients import numbered
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_classes import JavaProducer, consume
+from tests.support.project import PROJECT
 from tests.support.reader_rows import LEVELS
+from tests.support.waiting import TIMEOUT_SECONDS
 
 Where: TypeAlias = tuple[str, int]
 Accounts: TypeAlias = dict[str, list[Record]]
+DOC = (PROJECT / "docs" / "export.md").read_text()
 INDEXES = (".index", ".timeindex", ".txnindex")
 PRODUCED_RECORDS = {"read_uncommitted": 3 + 3 * 2 + 2, "read_committed": 3 + 2 * 2 + 2}
 """The number of records that a consumer reads of those `produce_after` appends, by level."""
+
+
+def mount(root: str, topic: str, partitions: int, log_dir: Path, work: Path, *options: str) -> None:
+    """Run the commands of docs/export.md for another topic, with options of `export-log`."""
+    (block,) = re.findall(r"^```sh mount\n(.*?)^```$", DOC, re.DOTALL | re.MULTILINE)
+    block = block.replace("export-log", " ".join(["export-log", *options]))
+    numbers = " ".join(map(str, range(partitions)))
+    commands = block.replace("orders", topic).replace("0 1 2", numbers)
+    commands = commands.replace("/tmp/", f"{work}/")
+    main = "from klog.cli import main; raise SystemExit(main())"
+    klog = f'klog() {{ "{sys.executable}" -c "{main}" "$@"; }}\n'
+    subprocess.run(
+        ["sh", "-eu", "-c", klog + commands],
+        env={**os.environ, "LOG_DIR": str(log_dir), "ROOT": root},
+        check=True,
+        timeout=TIMEOUT_SECONDS,
+    )
 
 
 def files(folder: Path, where: Where, *suffixes: str) -> dict[str, bytes]:

@@ -7,11 +7,8 @@ producers append to the export.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -46,20 +43,18 @@ from tests.kafka.mounted_partitions import (
     assert_kept,
     consumed,
     files,
+    mount,
     of_partition,
     produce_after,
 )
 from tests.support.broker_loader.producer_state_manager import ProducerStateManager
 from tests.support.kafka_broker import Broker, log_faults
 from tests.support.kafka_classes import consume, java_process
-from tests.support.project import PROJECT
 from tests.support.reader_rows import LEVELS, read_partition, told_at
-from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.kafka
 
 PROPERTIES = {"log.retention.ms": "-1", "log.segment.delete.delay.ms": "0"}
-DOC = (PROJECT / "docs" / "export.md").read_text()
 PARTITIONS: list[Where] = [
     *(("exported.codecs", number) for number in range(5)),
     *(("exported.jvm", number) for number in range(5)),
@@ -120,7 +115,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> I
         broker.stop()
         log_dir = broker.log_dirs[0]
         for topic, count in counts.items():
-            mount(root.location, topic, count, log_dir, work)
+            options = ["--open-transactions", "end"] if topic == OPEN else []
+            mount(root.location, topic, count, log_dir, work, *options)
         shutil.copytree(log_dir, work / "exported")
         # The files of an export that was killed.
         shutil.copytree(log_dir / "exported.codecs-0", log_dir / KILLED_EXPORT)
@@ -155,24 +151,6 @@ def exported(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> I
             before,
             after,
         )
-
-
-def mount(root: str, topic: str, partitions: int, log_dir: Path, work: Path) -> None:
-    """Run the commands of docs/export.md for another topic."""
-    (block,) = re.findall(r"^```sh mount\n(.*?)^```$", DOC, re.DOTALL | re.MULTILINE)
-    if topic == OPEN:
-        block = block.replace("export-log", "export-log --open-transactions end")
-    numbers = " ".join(map(str, range(partitions)))
-    commands = block.replace("orders", topic).replace("0 1 2", numbers)
-    commands = commands.replace("/tmp/", f"{work}/")
-    main = "from klog.cli import main; raise SystemExit(main())"
-    klog = f'klog() {{ "{sys.executable}" -c "{main}" "$@"; }}\n'
-    subprocess.run(
-        ["sh", "-eu", "-c", klog + commands],
-        env={**os.environ, "LOG_DIR": str(log_dir), "ROOT": root},
-        check=True,
-        timeout=TIMEOUT_SECONDS,
-    )
 
 
 def restore(exported: Path, log_dir: Path) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import TIMEOUT_SECONDS, wait_until
+
 BUSY_SECONDS = 1.0
 BUSY = f"import time\nwhile time.process_time() < {BUSY_SECONDS}: pass"
 
@@ -41,9 +43,26 @@ def test_exit_code_is_the_command_s(command: str, code: int) -> None:
     assert done.returncode == code
 
 
+def test_a_signal_to_the_group_is_waited_for(tmp_path: Path) -> None:
+    """The step goes on for a moment after SIGTERM, and its process ends after it."""
+    script = tmp_path / "step.sh"
+    script.write_text(
+        f"trap 'sleep 1; touch {tmp_path}/ended; exit 5' TERM\ntouch {tmp_path}/begun\n"
+        "while :; do sleep 0.1; done\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tools.step_process", "bash", str(script)], start_new_session=True
+    )
+    wait_until((tmp_path / "begun").exists, "the step has begun")
+    os.killpg(process.pid, signal.SIGTERM)
+
+    assert process.wait(TIMEOUT_SECONDS) == 5
+    assert (tmp_path / "ended").exists()
+
+
 def test_process_that_stays_is_killed_and_named() -> None:
     without_patience = (
-        "import sys; from tools import step_process; step_process.PATIENCE_SECONDS = 0.0; "
+        "import sys; from tools import step_process; step_process.PATIENCE_SECONDS = 1.0; "
         "sys.exit(step_process.run(['sh', '-c', 'sleep 4321 >/dev/null & exit 0']))"
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from klog.errors import KlogError, OptionError, StoreError, error_of_class
+from klog.errors import KlogError, OptionError, StoreError, StoreRefusedError, error_of_class
 from klog.raised_errors import raised_error
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ _MESSAGE = re.compile(r".*?SQLSTATE: \w+", re.DOTALL)
 """What Spark says, without the plan of the query that may follow."""
 _TRACE, _JVM = "\n\tat ", "\n\nJVM"
 _MAX_CAUSES = 10
-_UNANSWERED = (
-    "java.net.",
-    "org.apache.hadoop.net.ConnectTimeoutException",
-    "software.amazon.awssdk.core.exception.SdkClientException",
+_UNANSWERED = re.compile(
+    r"[\w.]*\.(?:ConnectException|SocketException|SocketTimeoutException|NoRouteToHostException"
+    r"|UnknownHostException|ConnectTimeoutException|ApiCall(?:Attempt)?TimeoutException)\b"
 )
-"""How causes begin that are about a connection to the store of a table."""
+"""Causes of Java that are about a connection to the store of a table."""
+_REFUSED = re.compile(r"[\w.]*\.(?:AccessDeniedException|AccessControlException|NoAuth\w+)\b")
 _FRAMES = 3
 """A class that lacks something is among the innermost frames."""
 _ARTIFACT = re.compile(r"delta-spark_(?:(?P<spark>\d+\.\d+)_)?\d+\.\d+-(?P<delta>[\w.-]+)\.jar")
@@ -154,11 +154,12 @@ def _translated(subject: str, exception: Any, text: str) -> KlogError:
         raised = _RAISED.search(cause)
         if raised is not None:
             return KlogError(f"{subject}: {raised['message']}")
-    is_unanswered = any(cause.startswith(_UNANSWERED) for cause in causes)
     text = text.split(_TRACE)[0].split(_JVM)[0]
     spark_message = _MESSAGE.match(text)
     message = f"{subject}: {spark_message[0] if spark_message else text}"
-    return StoreError(message) if is_unanswered else KlogError(message)
+    if any(_REFUSED.match(cause) for cause in causes):
+        return StoreRefusedError(message)
+    return StoreError(message) if any(map(_UNANSWERED.match, causes)) else KlogError(message)
 
 
 def _is_linkage_error(exception: Any) -> bool:

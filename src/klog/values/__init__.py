@@ -74,7 +74,8 @@ def decode(
     Raises:
         klog.OptionError: An argument is wrong, or a library is missing. The message names the extra
             to install, such as `klog[avro]`.
-        klog.RegistryError: The registry does not answer, or refuses the request.
+        klog.RegistryError: The registry does not answer.
+        klog.RegistryRefusedError: It refuses the request.
         klog.SchemaNotFoundError: The registry does not have the schema.
         klog.SchemaError: A schema is invalid, or has no type in Spark.
     """
@@ -131,7 +132,8 @@ def encode(
     Raises:
         klog.OptionError: An argument is wrong, or a library is missing. The message names the extra
             to install, such as `klog[avro]`.
-        klog.RegistryError: The registry refused a schema, or does not answer.
+        klog.RegistryError: The registry does not answer.
+        klog.RegistryRefusedError: It refuses a schema.
         klog.SchemaError: A schema is invalid, or the format cannot express the column.
     """
     from klog.values.spark_encode import encode_frame
@@ -189,7 +191,8 @@ def decode_batches(
     Raises:
         klog.OptionError: An argument is wrong, or a library is missing. The message names the extra
             to install, such as `klog[avro]`.
-        klog.RegistryError: The registry does not answer, or refuses the request.
+        klog.RegistryError: The registry does not answer.
+        klog.RegistryRefusedError: It refuses the request.
         klog.SchemaNotFoundError: The registry does not have the schema.
         klog.SchemaError: A schema is invalid, or has no type in Arrow.
     """

@@ -16,6 +16,7 @@ from klog.connector.commit_log.commit import Actions, Amount, Commit, Topic
 from klog.connector.commit_log.state_replay import replay
 from klog.connector.commit_log.topic_state import TopicState
 from klog.errors import (
+    AlreadyCommittedError,
     CommitConflictError,
     KlogError,
     LostCommitError,
@@ -143,11 +144,11 @@ def test_what_is_in_the_log_is_not_put_there_again() -> None:
     build = append_commit.append(staged(state, (0, 3)))
     state = log.commit(state, build, attempt("append"))
     words = "1 of 1 segments of this write are in the log already"
-    with pytest.raises(CommitConflictError, match=words):
+    with pytest.raises(AlreadyCommittedError, match=words):
         log.commit(state, build, attempt("append"))
     build_delete = commit_builders.delete_records("an id", {0: 3})
     state = log.commit(state, build_delete, attempt("delete-records"))
-    with pytest.raises(CommitConflictError, match=words):  # Vacuum takes it one day.
+    with pytest.raises(AlreadyCommittedError, match=words):  # Vacuum takes it one day.
         log.commit(state, build, attempt("append"))
     assert same(log.load(), state)
 

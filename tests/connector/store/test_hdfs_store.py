@@ -59,7 +59,7 @@ def test_forbidden_is_not_missing(hdfs: store_servers.Hdfs) -> None:
     for line, call in zip(
         refused, ("read", "open", "entries", "delete", "put", "put_if_absent"), strict=True
     ):
-        assert line.startswith(f"{call} StoreError {url}")
+        assert line.startswith(f"{call} StoreRefusedError {url}")
         assert "AccessControlException: Permission denied: user=another" in line
         assert f"Check who this process is ({USER_VARIABLE} or Kerberos)" in line
         assert "org.apache" not in line
