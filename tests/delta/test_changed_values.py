@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 
 from klog.connector.embedded import Log
 from klog.errors import OptionError, SchemaError
-from klog.jobs.copying_to_delta.batch_writer import MODES
 from klog.jobs.to_delta import run
 from tests.delta.copied_rows import TOPIC, append, new_log
 
@@ -47,20 +46,32 @@ def log(tmp_path: Path) -> Log:
     return new_log(str(tmp_path / "root"), 1)
 
 
-@pytest.fixture(params=["a path", "a name"])
-def table(request: pytest.FixtureRequest, delta_spark: SparkSession, tmp_path: Path) -> str:
-    """Return a table by its path, and one by its name: Delta writes them in two ways."""
-    if request.param == "a path":
-        return f"delta.`{tmp_path}/table`"
-    delta_spark.sql("DROP TABLE IF EXISTS changed")
+FULL = pytest.mark.full
+TABLES = pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        ("a path", "upsert"),
+        ("a name", "append"),
+        pytest.param("a path", "append", marks=FULL),
+        pytest.param("a name", "upsert", marks=FULL),
+    ],
+)
+"""Delta writes a table by its path in another way than one by its name."""
+
+
+def table_of(kind: str, spark: SparkSession, folder: Path) -> str:
+    """Return the name of a table that does not exist."""
+    if kind == "a path":
+        return f"delta.`{folder}/table`"
+    spark.sql("DROP TABLE IF EXISTS changed")
     return "changed"
 
 
-@pytest.mark.parametrize("mode", MODES)
+@TABLES
 def test_a_type_that_the_column_cannot_hold(
-    delta_spark: SparkSession, tmp_path: Path, log: Log, table: str, mode: str
+    delta_spark: SparkSession, tmp_path: Path, log: Log, kind: str, mode: str
 ) -> None:
-    root = str(tmp_path / "root")
+    root, table = str(tmp_path / "root"), table_of(kind, delta_spark, tmp_path)
     first, second = avro_of(("amount", "int")), avro_of(("amount", "double"))
     append_avro(log, first, amount=1)
     run(delta_spark, root, TOPIC, table, mode=mode, decode=first)
@@ -70,11 +81,11 @@ def test_a_type_that_the_column_cannot_hold(
     assert values_of(delta_spark, table, "value.amount") == [(1,)]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@TABLES
 def test_a_type_that_the_column_can_hold(
-    delta_spark: SparkSession, tmp_path: Path, log: Log, table: str, mode: str
+    delta_spark: SparkSession, tmp_path: Path, log: Log, kind: str, mode: str
 ) -> None:
-    root = str(tmp_path / "root")
+    root, table = str(tmp_path / "root"), table_of(kind, delta_spark, tmp_path)
     first, second = avro_of(("amount", "long")), avro_of(("amount", "int"))
     append_avro(log, first, amount=2**40)
     run(delta_spark, root, TOPIC, table, mode=mode, decode=first)
@@ -84,8 +95,15 @@ def test_a_type_that_the_column_can_hold(
     assert amounts == ([2**40, 7] if mode == "append" else [7])
 
 
-@pytest.mark.parametrize("merge_schema", [False, True])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("mode", "merge_schema"),
+    [
+        ("upsert", True),
+        ("append", False),
+        pytest.param("upsert", False, marks=FULL),
+        pytest.param("append", True, marks=FULL),
+    ],
+)
 def test_a_field_that_is_no_longer_there_is_null(
     delta_spark: SparkSession, tmp_path: Path, log: Log, mode: str, merge_schema: bool
 ) -> None:
@@ -142,7 +160,7 @@ def test_an_upsert_adds_a_column(delta_spark: SparkSession, tmp_path: Path, log:
     run(delta_spark, root, TOPIC, table, mode="upsert", decode=decode)
     append(log, [("a", "bad"), ("b", '{"id": 2}')])
     arguments: dict[str, Any] = {"mode": "upsert", "decode": decode, "on_error": "null"}
-    with pytest.raises(OptionError, match=r"it has no value_error\. Give --merge-schema"):
+    with pytest.raises(OptionError, match=r"it has no key_error, value_error\. Give"):
         run(delta_spark, root, TOPIC, table, **arguments)
     run(delta_spark, root, TOPIC, table, merge_schema=True, **arguments)
     rows = values_of(delta_spark, table, "key", "value.id", "value_error IS NULL")
@@ -161,7 +179,10 @@ def test_the_reason_of_an_older_record_is_not_kept(
     assert values_of(delta_spark, table, "value.id", "value_error") == [(1, None)]
 
 
-@pytest.mark.parametrize("on_error", ["fail", "null", "dead-letters"])
+@pytest.mark.parametrize(
+    "on_error",
+    ["fail", pytest.param("null", marks=FULL), pytest.param("dead-letters", marks=FULL)],
+)
 def test_null_in_json_is_no_tombstone(
     delta_spark: SparkSession, tmp_path: Path, log: Log, on_error: str
 ) -> None:
