@@ -101,7 +101,9 @@ def project_with_settings(parent: Path, settings: str) -> tuple[Path, Path]:
     return folder, conf
 
 
-def run_in(folder: Path, *command: str, **environment: str) -> str:
+def run_in(
+    folder: Path, *command: str, timeout_seconds: float = TIMEOUT_SECONDS, **environment: str
+) -> str:
     """Run a command in a folder, with this environment's `klog` first, and return its output."""
     executable = Path(sys.executable)
     done = subprocess.run(
@@ -116,7 +118,7 @@ def run_in(folder: Path, *command: str, **environment: str) -> str:
         },
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_SECONDS,
+        timeout=timeout_seconds,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
@@ -124,13 +126,18 @@ def run_in(folder: Path, *command: str, **environment: str) -> str:
 
 
 def run_blocks(folder: Path, blocks: Sequence[Block], **environment: str) -> None:
-    """Run blocks one after another; each prints what its page says, or anything."""
+    """Run blocks one after another; each prints what its page says, or anything.
+
+    A page may start a driver in each of its blocks, so each has the time of a wait.
+    """
     codes = [
         block.code if block.language == PYTHON else _RUN_SHELL.format(code=block.code)
         for block in blocks
     ]
     script = f"\nprint({_MARK!r}, flush=True)\n".join(codes)
-    printed = run_in(folder, sys.executable, "-c", script, **environment).split(_MARK)
+    timeout = TIMEOUT_SECONDS * len(blocks)
+    command = (sys.executable, "-c", script)
+    printed = run_in(folder, *command, timeout_seconds=timeout, **environment).split(_MARK)
     assert len(printed) == len(blocks)
     for block, output in zip(blocks, printed, strict=True):
         check_output(block, output)
