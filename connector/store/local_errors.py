@@ -11,7 +11,7 @@ from klog.errors import StoreError, StoreRefusedError
 
 _PERMANENT = {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG,
-    errno.ELOOP, errno.EISDIR,
+    errno.EFBIG, errno.ELOOP, errno.EISDIR,
 }  # fmt: skip
 """What the kernel answers again until somebody changes something."""
 

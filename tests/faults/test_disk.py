@@ -68,7 +68,7 @@ def test_f28_a_full_disk(tmp_path: Path, way: str) -> None:
             assert run["during"] == BEFORE
             assert "not written: " in str(run["error"])
             assert WORDS[way] in str(run["error"])
-            assert str(run["error"]).startswith("StoreError: ")
+            assert str(run["error"]).startswith("StoreRefusedError: ")
         errors.add((run["task"], bool(run["error"])))
     assert {task for task, failed in errors if failed} == {
         "append_named", "checkpoint_and_expire", "merge",
@@ -113,7 +113,7 @@ def test_f28_a_directory_without_write_permission(folder: Path, closed: str) -> 
         (folder / directory).chmod(0o555 if directory == closed else 0o777)
     child = Child(process_work.append_as_nobody, folder)
     assert child.wait() == 0
-    assert child.output.startswith(f"StoreError: {folder}/{closed}/")
+    assert child.output.startswith(f"StoreRefusedError: {folder}/{closed}/")
     assert "not written: Permission denied. Run as a user who may, or give uid" in child.output
     assert signed_topic.records_of(log) == BEFORE
     (folder / closed).chmod(0o777)

@@ -9,7 +9,7 @@ import pytest
 
 import klog
 from klog.connector.options.write_options import parse_write_options
-from klog.errors import CommitConflictError, DataLossError, KlogError, OptionError
+from klog.errors import DataLossError, KlogError, OptionError
 from klog.jobs.copying_from_delta.start_version import (
     Start,
     TableBounds,
@@ -201,7 +201,7 @@ class TestTopicPosition:
         for create in (False, True):
             if create:
                 log.create_topic(TOPIC)
-            with pytest.raises(CommitConflictError, match="was deleted or created again"):
+            with pytest.raises(DataLossError, match="was deleted or created again"):
                 position.advance(4, seen)
         assert position.load() == NEW
         assert log.history(TOPIC)[0].operation == "create-topic"

@@ -21,7 +21,7 @@ REFUSED, UNANSWERED = StoreRefusedError, StoreError
     ("number", "error_class"),
     [
         *((getattr(errno, name), REFUSED) for name in ("EACCES", "EPERM", "EROFS", "ENOSPC")),
-        *((getattr(errno, name), REFUSED) for name in ("EDQUOT", "ENAMETOOLONG", "ELOOP")),
+        *((getattr(errno, name), REFUSED) for name in ("EDQUOT", "EFBIG", "ELOOP")),
         *((getattr(errno, name), UNANSWERED) for name in ("EIO", "ETIMEDOUT", "ESTALE", "EMFILE")),
     ],
 )
