@@ -13,16 +13,15 @@ if __name__ == "__main__":
     start("from_delta")
 
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from klog.connector.options.write_options import parse_write_options
 from klog.errors import KlogError, OptionError
 from klog.jobs.copying_from_delta.copy_table import CopyOptions, Round, TableCopy
 from klog.jobs.copying_from_delta.encoded_rows import JSON, make_row_format
-from klog.jobs.copying_from_delta.from_delta_report import CopiedVersion, FromDeltaReport
+from klog.jobs.copying_from_delta.from_delta_report import FromDeltaReport
 from klog.jobs.copying_from_delta.schema_values import ValueSchema
 from klog.jobs.copying_from_delta.start_version import SNAPSHOT, parse_start
 from klog.jobs.copying_from_delta.table_log import TableLog
@@ -128,16 +127,28 @@ def run(
         with delta_errors(f"topic {topic}"):
             return copy.copy(restart_at, dry_run=dry_run)
 
-    report = _Rounds(root, topic, table, dry_run=dry_run)
     if continuous and not dry_run:
         copy_until_interrupted(copy_round, restart, interval_seconds)
-    report.add(copy_round(restart))
-    return report.result(time.monotonic() - started)
+    copied = copy_round(restart)
+    return FromDeltaReport(
+        root,
+        topic,
+        table,
+        dry_run,
+        copied.start_version,
+        copied.end_version,
+        tuple(copied.versions[-_MAX_SHOWN_VERSIONS:]),
+        len(copied.versions),
+        copied.without_changes,
+        sum(version.records or 0 for version in copied.versions),
+        sum(version.tombstones or 0 for version in copied.versions),
+        time.monotonic() - started,
+    )
 
 
 def copy_until_interrupted(
     copy_round: Callable[[str | None], Round], restart_at: str | None, interval_seconds: float
-) -> None:
+) -> NoReturn:
     """Copy in rounds, and try again after an error that may end by itself.
 
     The round that starts the copy again is not repeated: what it has done so far is not known.
@@ -164,44 +175,6 @@ def copy_until_interrupted(
             if result.versions:
                 continue
         time.sleep(interval_seconds)
-
-
-class _Rounds:
-    """What was copied so far, in any number of rounds."""
-
-    def __init__(self, root: str, topic: str, table: str, *, dry_run: bool) -> None:
-        self._root, self._topic, self._table, self._dry_run = root, topic, table, dry_run
-        self._versions: deque[CopiedVersion] = deque(maxlen=_MAX_SHOWN_VERSIONS)
-        self._first: Round | None = None
-        self._end_version: int | None = None
-        self._copied = self._without_changes = self._records = self._tombstones = 0
-
-    def add(self, result: Round) -> None:
-        """Add a round."""
-        self._first = self._first or result
-        self._end_version = result.end_version
-        self._versions.extend(result.versions)
-        self._copied += len(result.versions)
-        self._without_changes += result.without_changes
-        self._records += sum(version.records or 0 for version in result.versions)
-        self._tombstones += sum(version.tombstones or 0 for version in result.versions)
-
-    def result(self, seconds: float) -> FromDeltaReport:
-        """Return the report."""
-        return FromDeltaReport(
-            self._root,
-            self._topic,
-            self._table,
-            self._dry_run,
-            None if self._first is None else self._first.start_version,
-            self._end_version,
-            tuple(self._versions),
-            self._copied,
-            self._without_changes,
-            self._records,
-            self._tombstones,
-            seconds,
-        )
 
 
 def _check_options(options: Mapping[str, str]) -> None:
