@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 import klog
 from klog.connector.options.write_options import parse_write_options
-from klog.errors import CommitConflictError, KlogError, OptionError
+from klog.errors import DataLossError, KlogError, OptionError
 from klog.jobs import from_delta, to_delta
 from klog.jobs.commands.from_delta_command import COMMAND
 from klog.jobs.copying_from_delta.copy_table import CopyOptions, TableCopy
@@ -263,7 +263,7 @@ def test_a_topic_that_is_deleted_during_a_run(
             log.create_topic(TOPIC)
 
     position.at_load, position.work = load, delete
-    with pytest.raises(CommitConflictError, match="was deleted or created again while"):
+    with pytest.raises(DataLossError, match="was deleted or created again while"):
         copy_with(table, position).copy()
     table.copy(options={})
     assert table.last_values() == table.rows()
