@@ -307,8 +307,7 @@ class Log:
             klog.OptionError: There is no such topic, column or version, or a bound is neither an
                 offset nor a time.
             klog.OffsetOutOfRangeError: The log does not have the offset of a bound.
-            klog.RegistryError: The schema registry does not answer.
-            klog.RegistryRefusedError: It refuses the request.
+            klog.RegistryError: The registry does not answer, or refuses (RegistryRefusedError).
             klog.SchemaNotFoundError: The schema registry does not have the schema.
             klog.SchemaError: A schema is invalid, or has no type in Arrow.
         """

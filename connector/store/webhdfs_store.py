@@ -287,7 +287,7 @@ def _translated_error(path: str, operation: str, exc: Exception) -> Exception:
         step = "This cluster needs Kerberos: use hdfs://"
     elif exc.exception == "AccessControlException":
         step = f"Set storage.user or {USER_VARIABLE} to a user who may"
-    elif "QuotaExceeded" in (exc.exception or ""):
+    elif "QuotaExceeded" in exc.exception:
         step = "Free some space or raise the quota, then write again"
     else:
         error_class = StoreError

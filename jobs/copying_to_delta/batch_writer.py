@@ -90,8 +90,9 @@ class BatchWriter:
 
         Raises:
             OptionError: A column or a field is missing.
-            SchemaError: One of them has another type.
+            SchemaError: One of them has another type, or one that Delta does not have.
         """
+        check_supported(self._table, rows)
         changed = next(changed_types(rows, table), None)
         if changed is not None:
             raise SchemaError(

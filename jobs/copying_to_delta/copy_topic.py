@@ -155,9 +155,7 @@ class TopicCopy:
         is_upsert = self._writer.mode == UPSERT
         batch_rows = self._rows.of(spark, batch, schema, with_tombstones=is_upsert)
         rows = batch_rows.rows
-        row_schema = rows.drop(IS_TOMBSTONE).schema
-        check_supported(self._target.name, row_schema)
-        self._writer.check_columns(row_schema, schema)
+        self._writer.check_columns(rows.drop(IS_TOMBSTONE).schema, schema)
         transaction = copied.transaction(batch)
         if self._dead_letters is not None and batch_rows.dead_letters is not None:
             if not copied.is_next(transaction, self._target.snapshot()):

@@ -11,97 +11,76 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType
 
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 """Digits of each integer, from the smallest to the largest."""
 _EXACT_INTEGERS = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallint", "int")}
 
 
-def missing_fields(row_type: DataType, table_type: DataType, path: str = "") -> Iterator[str]:
-    """Yield the paths of fields that a table does not have; Delta compares names without case.
+def missing_fields(row_type: DataType, table_type: DataType) -> Iterator[str]:
+    """Yield the paths of columns and fields that a table does not have.
 
     Args:
         row_type: The type of the rows of a batch.
         table_type: The type of those of the table.
-        path: Where this part is in the row.
     """
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    if isinstance(row_type, StructType) and isinstance(table_type, StructType):
-        types, prefix = _types(table_type), f"{path}." if path else ""
-        for field in row_type.fields:
-            known = types.get(field.name.lower())
-            if known is None:
-                yield prefix + field.name
-            else:
-                yield from missing_fields(field.dataType, known, prefix + field.name)
-    elif isinstance(row_type, ArrayType) and isinstance(table_type, ArrayType):
-        yield from missing_fields(row_type.elementType, table_type.elementType, f"{path}.element")
-    elif isinstance(row_type, MapType) and isinstance(table_type, MapType):
-        yield from missing_fields(row_type.keyType, table_type.keyType, f"{path}.key")
-        yield from missing_fields(row_type.valueType, table_type.valueType, f"{path}.value")
+    return (path for path, _, known in _parts(row_type, table_type) if known is None)
 
 
-def changed_types(row_type: DataType, table_type: DataType, path: str = "") -> Iterator[str]:
+def changed_types(row_type: DataType, table_type: DataType) -> Iterator[str]:
     """Yield a few words about each part of a row whose values the table's type may not hold.
 
     Args:
         row_type: The type of the rows of a batch.
         table_type: The type of those of the table.
-        path: Where this part is in the row.
     """
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    if isinstance(row_type, StructType) and isinstance(table_type, StructType):
-        types, prefix = _types(table_type), f"{path}." if path else ""
-        for field in row_type.fields:
-            known = types.get(field.name.lower())
-            if known is not None:
-                yield from changed_types(field.dataType, known, prefix + field.name)
-    elif isinstance(row_type, ArrayType) and isinstance(table_type, ArrayType):
-        yield from changed_types(row_type.elementType, table_type.elementType, f"{path}.element")
-    elif isinstance(row_type, MapType) and isinstance(table_type, MapType):
-        yield from changed_types(row_type.keyType, table_type.keyType, f"{path}.key")
-        yield from changed_types(row_type.valueType, table_type.valueType, f"{path}.value")
-    elif not _holds(table_type, row_type):
-        yield f"{path} is {table_type.simpleString()}, and {row_type.simpleString()} in the rows"
+    for path, part, known in _parts(row_type, table_type):
+        if known is not None and not _holds(known, part):
+            yield f"{path} is {known.simpleString()}, and {part.simpleString()} in the rows"
 
 
-def unsupported_types(row_type: DataType, path: str = "") -> Iterator[str]:
+def unsupported_types(row_type: DataType) -> Iterator[str]:
     """Yield a few words about each part of a row for which Delta has no type.
 
     Args:
         row_type: The type of the rows of a batch.
-        path: Where this part is in the row.
     """
-    from pyspark.sql.types import (
-        ArrayType,
-        CalendarIntervalType,
-        DayTimeIntervalType,
-        MapType,
-        StructType,
-        TimeType,
-        YearMonthIntervalType,
-    )  # fmt: skip
+    from pyspark.sql import types as t
 
-    if isinstance(row_type, StructType):
+    unsupported = (
+        t.CalendarIntervalType, t.DayTimeIntervalType, t.YearMonthIntervalType, t.TimeType,
+    )  # fmt: skip
+    for path, part, _ in _parts(row_type, row_type):
+        if isinstance(part, unsupported):
+            yield f"{path} is {part.simpleString()}"
+
+
+def _parts(
+    row_type: DataType, table_type: DataType, path: str = ""
+) -> Iterator[tuple[str, DataType, DataType | None]]:
+    """Yield the parts of a row that are not nested in both types: path, type, type in the table.
+
+    The last is None for a field that the table does not have. Delta compares names without case.
+    """
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(row_type, StructType) and isinstance(table_type, StructType):
+        types = {field.name.lower(): field.dataType for field in table_type.fields}
         prefix = f"{path}." if path else ""
         for field in row_type.fields:
-            yield from unsupported_types(field.dataType, prefix + field.name)
-    elif isinstance(row_type, ArrayType):
-        yield from unsupported_types(row_type.elementType, f"{path}.element")
-    elif isinstance(row_type, MapType):
-        yield from unsupported_types(row_type.keyType, f"{path}.key")
-        yield from unsupported_types(row_type.valueType, f"{path}.value")
-    elif isinstance(
-        row_type, CalendarIntervalType | DayTimeIntervalType | YearMonthIntervalType | TimeType
-    ):
-        yield f"{path} is {row_type.simpleString()}"
-
-
-def _types(struct: StructType) -> dict[str, DataType]:
-    return {field.name.lower(): field.dataType for field in struct.fields}
+            known = types.get(field.name.lower())
+            if known is None:
+                yield prefix + field.name, field.dataType, None
+            else:
+                yield from _parts(field.dataType, known, prefix + field.name)
+    elif isinstance(row_type, ArrayType) and isinstance(table_type, ArrayType):
+        yield from _parts(row_type.elementType, table_type.elementType, f"{path}.element")
+    elif isinstance(row_type, MapType) and isinstance(table_type, MapType):
+        yield from _parts(row_type.keyType, table_type.keyType, f"{path}.key")
+        yield from _parts(row_type.valueType, table_type.valueType, f"{path}.value")
+    else:
+        yield path, row_type, table_type
 
 
 def _holds(table_type: DataType, row_type: DataType) -> bool:
