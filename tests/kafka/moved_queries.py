@@ -57,7 +57,7 @@ class Topic:
             last = batch(self._plain, self.name, [Sent(k.encode(), b"v") for k in keys], partition)
             writer.begin_transaction()
             in_transaction = batch(writer, self.name, [Sent(b"k0", b"v")], partition)
-            writer.commit_transaction(60)
+            self._client.end_transaction(writer, self.name, partition, is_kept=True)
             offsets = [*range(last - count + 1, last + 1), in_transaction]
             self.places += [(partition, offset) for offset in offsets]
             self.keys.update([*keys, "k0"])

@@ -26,7 +26,7 @@ def log_dir(broker: Broker) -> str:
     batch(plain, f"{TOPIC}.b", [Sent(b"k", b"v")])
     writer.begin_transaction()
     batch(writer, TOPIC, [Sent(b"k", b"v", EPOCH_2024 + 9000)] * 4, 1)
-    writer.abort_transaction(60)
+    client.end_transaction(writer, TOPIC, 1, is_kept=False)
     client.delete_records(TOPIC, 0, 1)
     return str(broker.log_dirs[0])
 

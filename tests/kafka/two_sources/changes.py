@@ -73,10 +73,7 @@ class Topic:
         writer = self.client.transactional(f"{self.name}.writer")
         writer.begin_transaction()
         send(writer, self.name, seconds(range(count)))
-        if is_kept:
-            writer.commit_transaction(TIMEOUT_SECONDS)
-        else:
-            writer.abort_transaction(TIMEOUT_SECONDS)
+        self.client.end_transaction(writer, self.name, is_kept=is_kept)
 
     def trim(self, before: int, partition: int = 0) -> None:
         """Delete the records of a partition below an offset."""

@@ -90,7 +90,7 @@ def until_settled(client: Client, log_dir: Path, topics: Iterable[str]) -> None:
     ends = {}
     for topic in metadata.keys() & set(topics):
         for partition in metadata[topic].partitions:
-            ends[TopicPartition(topic, partition)] = _end(client, topic, partition)
+            ends[TopicPartition(topic, partition)] = client.end_offset(topic, partition)
 
     def are_checkpointed() -> bool:
         marks = _checkpoint(log_dir / "replication-offset-checkpoint")
@@ -107,15 +107,6 @@ def log_start(log_dir: Path, topic: str, partition: int = 0) -> int:
     starts = _checkpoint(log_dir / "log-start-offset-checkpoint")
     segments = [int(path.stem) for path in (log_dir / f"{topic}-{partition}").glob("*.log")]
     return max(starts.get(TopicPartition(topic, partition), 0), min(segments, default=0))
-
-
-def _end(client: Client, topic: str, partition: int) -> int:
-    from confluent_kafka import TopicPartition as Where
-    from confluent_kafka.admin import OffsetSpec
-
-    where = Where(topic, partition)
-    latest = client.admin.list_offsets({where: OffsetSpec.latest()})[where].result(TIMEOUT_SECONDS)
-    return int(latest.offset)
 
 
 def _checkpoint(path: Path) -> dict[TopicPartition, int]:
@@ -173,10 +164,7 @@ def _write_transactions(client: Client) -> list[Producer]:
     ):  # fmt: skip
         writer.begin_transaction()
         send(writer, topic, seconds(range(count)), partition)
-        if is_kept:
-            writer.commit_transaction(TIMEOUT_SECONDS)
-        else:
-            writer.abort_transaction(TIMEOUT_SECONDS)
+        client.end_transaction(writer, topic, partition, is_kept=is_kept)
     held = client.transactional("sides.held")
     held.begin_transaction()
     send(held, OPEN, seconds(range(3)), 0)
