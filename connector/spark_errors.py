@@ -22,7 +22,8 @@ from typing import Any, NoReturn
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-from klog.errors import KlogError, without_passwords
+from klog.errors import KlogError
+from klog.url_secrets import without_passwords
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from klog.connector.options.storage_options import STORAGE_PREFIX
 from klog.connector.store.secret_redaction import is_secret, url_secrets
-from klog.errors import OptionError, without_passwords
+from klog.errors import OptionError
+from klog.url_secrets import without_passwords
 
 _CLIENT_SECRET = re.compile(
     r"kafka\.(?:.*\.)?"

@@ -23,7 +23,7 @@ from klog.connector.open_root import open_klog_root
 from klog.connector.options.storage_options import STORAGE_PREFIX, parse_storage_options
 from klog.connector.root_urls import absolute_root
 from klog.connector.store.store_for_url import log_store_for
-from klog.errors import OptionError, without_passwords
+from klog.errors import OptionError
 from klog.jobs.importing_files.chosen_fields import RecordFields, check_fields
 from klog.jobs.importing_files.import_batches import FilesImport, check_import_options
 from klog.jobs.importing_files.import_ledger import ImportLedger
@@ -31,6 +31,7 @@ from klog.jobs.importing_files.import_plan import ImportResult
 from klog.jobs.importing_files.import_report import ImportFilesReport
 from klog.jobs.importing_files.import_task import ImportedFile, Source
 from klog.jobs.importing_files.source_files import CSV, JSON, check_format, list_source
+from klog.url_secrets import without_passwords
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

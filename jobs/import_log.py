@@ -21,11 +21,12 @@ from klog.connector.commit_log.commit_info import random_uuid
 from klog.connector.commit_log.root_discovery import find_or_create_root, find_root
 from klog.connector.kafka_dir.raw_root import RawRoot
 from klog.connector.options.storage_options import StorageOptions, storage_of
-from klog.errors import OptionError, without_passwords
+from klog.errors import OptionError
 from klog.jobs.importing.import_topics import LogImport
 from klog.jobs.shared.broker_logs.adopt_report import AdoptReport
 from klog.jobs.shared.broker_logs.broker_topics import find_broker_topics
 from klog.logformat.topic_config import normalize_topic_config
+from klog.url_secrets import without_passwords
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,11 +25,12 @@ from klog.connector.kafka_dir.partition_directory import Segment
 from klog.connector.kafka_dir.segment_reader import SegmentReader
 from klog.connector.kafka_dir.tail_check import check_tail, end_before_torn_batches
 from klog.connector.segment_chunks import read_chunks
-from klog.errors import CorruptRecordError, without_passwords
+from klog.errors import CorruptRecordError
 from klog.logformat.array_types import Mask
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import has_valid_crc
 from klog.logformat.indexes.abstract_index import MAX_RELATIVE_OFFSET
+from klog.url_secrets import without_passwords
 
 _log = logging.getLogger(__name__)
 

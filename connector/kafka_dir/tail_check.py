@@ -14,11 +14,12 @@ import logging
 from klog.connector.kafka_dir.log_bounds import LogEnd, RecoveryPoint
 from klog.connector.kafka_dir.segment_reader import SegmentReader
 from klog.connector.segment_chunks import read_chunks
-from klog.errors import CorruptRecordError, without_passwords
+from klog.errors import CorruptRecordError
 from klog.logformat.batches import record_batch as v2
 from klog.logformat.batches.batch_checksum import has_valid_crc, has_valid_crc32c
 from klog.logformat.batches.batch_limits import MAX_BATCH_BYTES
 from klog.logformat.segments.torn_tail import is_padding, plausible_starts
+from klog.url_secrets import without_passwords
 
 _SEARCH_BYTES = 4 << 20
 _SEARCH_FACTOR = 4

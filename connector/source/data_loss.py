@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from klog.connector.snapshot import PartitionSnapshot
-from klog.errors import ChangedDuringReadError, DataLossError, without_passwords
+from klog.errors import ChangedDuringReadError, DataLossError
 from klog.logformat.topic_partition import TopicPartition
+from klog.url_secrets import without_passwords
 
 if TYPE_CHECKING:
     from klog.connector.source.load_plan import ResolvedRange

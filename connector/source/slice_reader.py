@@ -21,7 +21,8 @@ from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOp
 from klog.connector.source.data_loss import BATCH_REMEDY, Remedy, raise_or_warn
 from klog.connector.source.slice_contract import expand_task
 from klog.connector.source.slices import Slice, SliceChangedError
-from klog.errors import CorruptRecordError, without_passwords
+from klog.errors import CorruptRecordError
+from klog.url_secrets import without_passwords
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,8 @@ from typing import Any
 from klog.connector.options.storage_options import NO_STORAGE_OPTIONS, StorageOptions
 from klog.connector.store.readable_store import DirectoryEntry, check_size, entry_names_after
 from klog.connector.store.secret_redaction import chainable, redact
-from klog.errors import FileTooLargeError, StoreError, StoreRefusedError, without_passwords
+from klog.errors import FileTooLargeError, StoreError, StoreRefusedError
+from klog.url_secrets import without_passwords
 
 _VERSION_KEYS = (
     "ETag", "etag", "version_id", "md5", "mtime", "LastModified", "modified", "created",

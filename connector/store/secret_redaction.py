@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from klog.connector.options.storage_option_table import STORAGE_OPTIONS
 from klog.connector.options.storage_options import FSSPEC_PREFIX, STORAGE_PREFIX, StorageOptions
-from klog.errors import without_passwords
+from klog.url_secrets import without_passwords
 
 SECRET_OPTIONS = frozenset(
     row.name.removeprefix(STORAGE_PREFIX) for row in STORAGE_OPTIONS if row.is_secret

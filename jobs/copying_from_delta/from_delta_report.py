@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from klog.errors import without_passwords
 from klog.jobs.shared.exit_codes import DONE
 from klog.jobs.shared.report_fields import dataclass_json
 from klog.text_output import labelled
+from klog.url_secrets import without_passwords
 
 SNAPSHOT = "SNAPSHOT"
 """The operation of a version that was copied as a snapshot."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from klog.connector.back_off import back_off
 from klog.connector.source.stream_offsets import StreamOffsets
 from klog.connector.system_clock import now_ms
-from klog.errors import CommitConflictError, without_passwords
+from klog.errors import CommitConflictError
 from klog.jobs.copying_to_delta.batch_writer import UPSERT, BatchWriter, check_supported
 from klog.jobs.copying_to_delta.commit_note import CommitNote, parse_commit_note
 from klog.jobs.copying_to_delta.completed_rows import completed_rows
@@ -28,6 +28,7 @@ from klog.jobs.copying_to_delta.to_delta_report import CopiedPartition, CopiedRo
 from klog.jobs.shared.delta.delta_target import DeltaTarget
 from klog.jobs.shared.topic_batches import CopiedOffsets, TopicBatch, TopicReader
 from klog.logformat.topic_partition import TopicPartition
+from klog.url_secrets import without_passwords
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

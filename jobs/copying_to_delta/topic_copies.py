@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from klog.connector.commit_log.commit_info import random_uuid
-from klog.errors import KlogError, without_passwords
+from klog.errors import KlogError
 from klog.jobs.copying_to_delta.batch_writer import BatchWriter
 from klog.jobs.copying_to_delta.copy_topic import CopyResult, TableOptions, TopicCopy
 from klog.jobs.copying_to_delta.dead_letter_table import DeadLetterTable
@@ -21,6 +21,7 @@ from klog.jobs.shared.delta.delta_session import delta_errors
 from klog.jobs.shared.delta.delta_target import DeltaTarget
 from klog.jobs.shared.job_failures import FailedTopic, Failure
 from klog.jobs.shared.topic_batches import TopicReader
+from klog.url_secrets import without_passwords
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

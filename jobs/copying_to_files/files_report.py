@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from klog.errors import without_passwords
 from klog.jobs.shared.job_failures import Failure
 from klog.jobs.shared.partitions_report import PartitionsReport
+from klog.url_secrets import without_passwords
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from klog.errors import without_passwords
 from klog.jobs.importing_files.import_plan import LeftFile
 from klog.jobs.importing_files.import_task import ImportedFile
 from klog.jobs.importing_files.source_files import SourceFile
 from klog.jobs.shared.exit_codes import DONE, REFUSED
 from klog.jobs.shared.report_fields import camel_case, dataclass_json
 from klog.text_output import labelled
+from klog.url_secrets import without_passwords
 
 _CHANGED = "the file has another size than when it was imported"
 _CHANGED_STEP = "give new records in a new file; under another name it is imported again"

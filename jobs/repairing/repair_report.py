@@ -9,10 +9,10 @@ from typing import Any
 from klog.connector.commit_log.commit import Commit
 from klog.connector.commit_log.restore_json import hole_to_json
 from klog.connector.commit_log.segment_entries import SegmentEntry
-from klog.errors import without_passwords
 from klog.jobs.repairing.repair_plan import RepairPlan
 from klog.jobs.shared.exit_codes import DONE, REFUSED
 from klog.text_output import labelled
+from klog.url_secrets import without_passwords
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from klog.connector.options.consumer_strategy import ConsumerStrategy, Subscribe, SubscribePattern
-from klog.errors import KlogError, OptionError, without_passwords
+from klog.errors import KlogError, OptionError
 from klog.jobs.shared.job_failures import FailedTopic, Failure
+from klog.url_secrets import without_passwords
 
 _log = logging.getLogger(__name__)
 

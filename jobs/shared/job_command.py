@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias
 
-from klog.errors import KlogError, OptionError, without_passwords
+from klog.errors import KlogError, OptionError
 from klog.interrupt_exit import INTERRUPTED
 from klog.interrupts import Interrupt, ending_at_once, run_interruptible
 from klog.jobs.shared.argument_values import refuse_repeats
@@ -21,6 +21,7 @@ from klog.jobs.shared.common_options import add_root_option, add_topics_option, 
 from klog.jobs.shared.exit_codes import REFUSED
 from klog.standard_streams import occupy_closed_streams, standard_output
 from klog.text_output import printable, write_json, write_lines
+from klog.url_secrets import without_passwords
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,9 +14,9 @@ from klog.errors import (
     CorruptRecordError,
     KlogError,
     UnsupportedFormatError,
-    without_passwords,
 )
 from klog.text_output import labelled
+from klog.url_secrets import without_passwords
 
 
 def discarding_step(topic: str, last_version: int) -> str:

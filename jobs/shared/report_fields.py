@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from klog.errors import without_passwords
 from klog.jobs.shared.job_failures import Failure
+from klog.url_secrets import without_passwords
 
 
 def before_and_after(before: int, after: int, *, is_done: bool) -> str:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from klog.connector.options.storage_options import StorageOptions
-from klog.errors import without_passwords
 from klog.jobs.shared.task_retries import FailedTask, RaisedError, run_with_retries
+from klog.url_secrets import without_passwords
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

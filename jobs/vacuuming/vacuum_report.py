@@ -8,10 +8,10 @@ from typing import Any
 
 from klog.connector.commit_log.orphan_files import OrphanFiles, WaitingFiles
 from klog.connector.commit_log.segment_path import segment_of_file
-from klog.errors import without_passwords
 from klog.jobs.shared.exit_codes import DONE, REFUSED
 from klog.jobs.vacuuming.file_kind_names import TEMPORARY
 from klog.text_output import labelled, time_text
+from klog.url_secrets import without_passwords
 
 
 @dataclass(frozen=True, slots=True)

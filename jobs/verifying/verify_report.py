@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from klog.errors import without_passwords
 from klog.jobs.shared.exit_codes import DONE, REFUSED
 from klog.jobs.verifying.findings import Finding
 from klog.text_output import labelled
+from klog.url_secrets import without_passwords
 
 
 @dataclass(frozen=True, slots=True)

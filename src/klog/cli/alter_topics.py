@@ -14,9 +14,9 @@ from klog.connector.commit_log.klog_root import KlogRoot
 from klog.connector.commit_log.root_discovery import find_or_create_root, find_root
 from klog.connector.commit_log.topic_admin import TopicAdmin, check_new_topic
 from klog.connector.commit_log.topic_state import TopicState
-from klog.errors import without_passwords
 from klog.text_output import write_json, write_lines
 from klog.tools.root_arguments import root_with_log, single_directory
+from klog.url_secrets import without_passwords
 
 
 def create_topic(args: argparse.Namespace, out: BinaryIO) -> int:

@@ -17,7 +17,7 @@ from typing import NoReturn
 from klog import __version__
 from klog.cli.flag_names import in_flags
 from klog.cli.verb_table import add_verbs
-from klog.errors import KlogError, nearest_name, without_passwords
+from klog.errors import KlogError, nearest_name
 from klog.interrupt_exit import INTERRUPTED
 from klog.interrupts import Interrupt, ending_at_once, run_interruptible
 from klog.jobs.shared.argument_values import refuse_repeats
@@ -26,6 +26,7 @@ from klog.jobs.shared.exit_codes import DONE, REFUSED
 from klog.standard_streams import occupy_closed_streams, standard_output
 from klog.text_output import printable
 from klog.tools.kafka_options import client_options, warn_of_client_options
+from klog.url_secrets import without_passwords
 
 _DESCRIPTION = "Read, write and maintain topics in Kafka-format files, without a broker."
 _EPILOG = """\

@@ -20,10 +20,11 @@ from klog.cli.partition_selection import (
 from klog.connector.kafka_dir.stale_listings import retry_stale_listing
 from klog.connector.open_root import open_root
 from klog.connector.snapshot import Snapshot
-from klog.errors import KlogError, without_passwords
+from klog.errors import KlogError
 from klog.logformat.topic_partition import TopicPartition
 from klog.text_output import write_json, write_lines
 from klog.tools.root_arguments import directories
+from klog.url_secrets import without_passwords
 
 Numbers: TypeAlias = Mapping[TopicPartition, int | None]
 FindNumbers: TypeAlias = Callable[[Snapshot, Sequence[TopicPartition]], Numbers]

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from klog.connector.kafka_dir.companion_files import max_companion_bytes
 from klog.connector.store.readable_store import File, ReadableStore
 from klog.connector.store.store_for_url import store_for
-from klog.errors import KlogError, without_passwords
+from klog.errors import KlogError
 from klog.logformat.broker_files.file_names import MAX_OFFSET
 from klog.logformat.producers.producer_snapshot import parse_open_transactions
 from klog.tools.dump_index import Index, IndexOptions, dump_offset_index, dump_time_index
@@ -26,6 +26,7 @@ from klog.tools.dump_options import GROUP, TRANSACTION
 from klog.tools.dump_records import Show, group_record, plain, transaction_record
 from klog.tools.dump_state import TEXT_FILES, dump_snapshot, dump_text
 from klog.tools.dump_transaction_index import dump_transaction_index
+from klog.url_secrets import without_passwords
 
 _NAME = re.compile(
     r"(?P<stem>[^.]+)\.(?P<suffix>log|index|timeindex|txnindex|snapshot|checkpoint)"

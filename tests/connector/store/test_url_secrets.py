@@ -17,8 +17,9 @@ import pytest
 import klog
 from klog.cli import main
 from klog.connector.kafka_dir.raw_root import RawRoot
-from klog.errors import KlogError, without_passwords
+from klog.errors import KlogError
 from klog.logformat.topic_partition import TopicPartition
+from klog.url_secrets import without_passwords
 from tests.connector.log_dirs import many, write_log
 from tests.connector.store.test_read_only_store import WithRanges, web_server
 
