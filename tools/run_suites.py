@@ -31,7 +31,7 @@ from tools.minio import has_minio
 from tools.suite_times import line_of
 
 Step: TypeAlias = tuple[str, ...]
-"""`pytest EXPRESSION` runs the tests that a marker expression selects, `make TASK` a task, and
+"""`pytest EXPRESSION ...` runs the tests that a marker expression selects, `make TASK` a task, and
 `tool NAME` a module of `tools`. MinIO is left out if there is no Go (tests/conftest.py says so)."""
 Lane: TypeAlias = Sequence[Step]
 MINIO = ("tool", "minio")
@@ -52,36 +52,35 @@ ON_CLUSTERS = "((spark and slow) or package)"
 ON_KAFKA = "kafka and not spark and not delta and not package and not stores"
 ON_STORES = "stores and not spark and not delta and not package"
 
+
+def _part_of(expression: str, parameter_sets: int) -> Step:
+    """Return the tests of a suite that CI runs, with so many parameter sets of each."""
+    return ("pytest", f"{expression} and not full", f"--parameter-sets={parameter_sets}")
+
+
+FEW, MANY = 5, 20
+"""Parameter sets of a test with servers or Spark, and of a quick one. The full run has all."""
 TEST: Sequence[Lane] = (
-    [SPARK_ARCHIVE, ("pytest", f"{ON_SPARK} and not full")],
-    [
-        ("pytest", f"{ON_STORES} and not full"),
-        ("pytest", f"{ON_CLUSTERS} and not full"),
-        ("pytest", f"{SLOW} and not full"),
-    ],
-    [("pytest", f"{ON_KAFKA} and not full"), ("pytest", f"{DELTA_KILLS} and not full")],
-    [("pytest", f"{UNIT} and not full"), ("pytest", f"{ON_DELTA} and not full")],
+    [SPARK_ARCHIVE, _part_of(ON_SPARK, FEW)],
+    [_part_of(ON_STORES, FEW), _part_of(ON_CLUSTERS, FEW), _part_of(SLOW, FEW)],
+    [_part_of(ON_KAFKA, FEW), _part_of(DELTA_KILLS, FEW)],
+    [_part_of(UNIT, MANY), _part_of(ON_DELTA, FEW)],
 )
 """What the README calls."""
 CI: Sequence[Lane] = (
+    [SPARK_ARCHIVE, _part_of(ON_SPARK, FEW), ("make", "fuzz", "FUZZ_SECONDS=5")],
     [
-        SPARK_ARCHIVE,
-        ("pytest", f"{ON_SPARK} and not full"),
-        ("make", "fuzz", "FUZZ_SECONDS=15"),
-        ("pytest", f"{SLOW} and not full"),
-    ],
-    [
-        ("pytest", f"{ON_STORES} and not full"),
-        ("pytest", f"{ON_CLUSTERS} and not full"),
+        _part_of(ON_STORES, FEW),
+        _part_of(ON_CLUSTERS, FEW),
         ("make", "bench-tiny"),
-        ("pytest", f"{DELTA_KILLS} and not full"),
+        _part_of(SLOW, FEW),
     ],
-    [("pytest", f"{ON_KAFKA} and not full"), ("pytest", f"{ON_DELTA} and not full")],
+    [_part_of(ON_KAFKA, FEW), _part_of(ON_DELTA, FEW), _part_of(DELTA_KILLS, FEW)],
     [
         ("make", "lint"),
         ("make", "docs"),
         ("make", "types"),
-        ("pytest", f"{UNIT} and not full"),
+        _part_of(UNIT, MANY),
         ("make", "scala"),
     ],
 )
@@ -207,7 +206,8 @@ class Run:
         if step[0] == "pytest":
             times = f"{folder}.json"
             command = [sys.executable, "-m", "pytest", "-p", "tools.suite_times"]
-            command += ["--suite-times", times, f"--durations={SLOWEST}", "-m", *step[1:]]
+            command += ["-p", "tools.sampled_parameters", "--suite-times", times]
+            command += [f"--durations={SLOWEST}", "-m", *step[1:]]
         elif step[0] == "tool":
             command = [sys.executable, "-m", f"tools.{step[1]}"]
         else:

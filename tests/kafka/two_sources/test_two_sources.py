@@ -18,7 +18,7 @@ import pytest
 from tests.corpus.clients import Client
 from tests.kafka.two_sources.changes import CHANGES, Change, Topic
 from tests.kafka.two_sources.changing_log import run_change
-from tests.kafka.two_sources.compared_case import BATCH, Case
+from tests.kafka.two_sources.compared_case import Case
 from tests.kafka.two_sources.compared_topics import OPEN
 from tests.kafka.two_sources.limits import LIMITS, TASKS, TRANSACTIONS
 from tests.kafka.two_sources.meant_differences import MEANT
@@ -34,32 +34,17 @@ CASES: tuple[Case, ...] = (
     *STARTS, *ENDS, *STARTING_TIMES, *STRATEGIES, *ENDING_TIMES, *PRECEDENCE, *SUBSCRIPTIONS,
     *VALUES, *TRANSACTIONS, *TASKS, *LIMITS,
 )  # fmt: skip
-STREAMS = [case for case in CASES if case.trigger != BATCH]
-BATCHES = [case for case in CASES if case.trigger == BATCH]
-OFTEN = [*BATCHES[::2], *STREAMS[::8]]
-SOME_CASES = [
-    pytest.param(case, id=case.name, marks=() if case in OFTEN else pytest.mark.full)
-    for case in CASES
-]
-"""Half of the batches, and seven of eight streams, run with `make full` only."""
-ROOT_CASES = [
-    pytest.param(case, id=case.name, marks=() if case in OFTEN[::3] else pytest.mark.full)
-    for case in CASES
-    if OPEN not in str(case.options)
-]
+ALL_CASES = [pytest.param(case, id=case.name) for case in CASES]
+ROOT_CASES = [pytest.param(case, id=case.name) for case in CASES if OPEN not in str(case.options)]
 """A klog root has no open transactions: import-log ends them."""
-SOME_CHANGES = [
-    pytest.param(change, id=change.name, marks=() if number % 2 else pytest.mark.full)
-    for number, change in enumerate(CHANGES)
-]
-"""Each is a stream or two: half of them run with `make full` only."""
+ALL_CHANGES = [pytest.param(change, id=change.name) for change in CHANGES]
 CREATED_AGAIN_UNDER_A_STREAM = "a topic created again under a stream, loss allowed"
 """Kafka's source reads such a topic from its start only if it polled while there was none. klog
 always does."""
 MEANT_NAMES = {name for difference in MEANT for name in difference.cases}
 
 
-@pytest.mark.parametrize("case", SOME_CASES)
+@pytest.mark.parametrize("case", ALL_CASES)
 def test_the_outcome_is_the_same(
     sources: tuple[Source, Source], directory: Directory, case: Case, tmp_path: Path
 ) -> None:
@@ -83,7 +68,7 @@ def test_a_klog_root_gives_what_the_directory_gives(
     assert replace(ended.outcome, tasks=tasks) == expected, ended.error
 
 
-@pytest.mark.parametrize("change", SOME_CHANGES)
+@pytest.mark.parametrize("change", ALL_CHANGES)
 def test_the_outcome_of_a_changing_log_is_the_same(
     sources: tuple[Source, Source], broker: Broker, change: Change, tmp_path: Path
 ) -> None:
