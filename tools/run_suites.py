@@ -58,7 +58,7 @@ def _part_of(expression: str, parameter_sets: int) -> Step:
     return ("pytest", f"{expression} and not full", f"--parameter-sets={parameter_sets}")
 
 
-FEW, MANY = 5, 20
+FEW, MANY = 3, 8
 """Parameter sets of a test with servers or Spark, and of a quick one. The full run has all."""
 TEST: Sequence[Lane] = (
     [SPARK_ARCHIVE, _part_of(ON_SPARK, FEW)],
@@ -68,7 +68,12 @@ TEST: Sequence[Lane] = (
 )
 """What the README calls."""
 CI: Sequence[Lane] = (
-    [SPARK_ARCHIVE, _part_of(ON_SPARK, FEW), ("make", "fuzz", "FUZZ_SECONDS=5")],
+    [
+        SPARK_ARCHIVE,
+        _part_of(ON_SPARK, FEW),
+        ("make", "scala"),
+        ("make", "fuzz", "FUZZ_SECONDS=5"),
+    ],
     [
         _part_of(ON_STORES, FEW),
         _part_of(ON_CLUSTERS, FEW),
@@ -81,7 +86,6 @@ CI: Sequence[Lane] = (
         ("make", "docs"),
         ("make", "types"),
         _part_of(UNIT, MANY),
-        ("make", "scala"),
     ],
 )
 FULL: Sequence[Lane] = (

@@ -17,7 +17,7 @@ from klog.errors import OptionError, SchemaError
 from klog.jobs.to_delta import run
 from tests.delta.copied_rows import TOPIC, append, new_log
 
-pytestmark = pytest.mark.delta
+pytestmark = [pytest.mark.delta, pytest.mark.full]
 
 
 def json_of(schema: str) -> dict[str, Any]:
@@ -46,15 +46,9 @@ def log(tmp_path: Path) -> Log:
     return new_log(str(tmp_path / "root"), 1)
 
 
-FULL = pytest.mark.full
 TABLES = pytest.mark.parametrize(
     ("kind", "mode"),
-    [
-        ("a path", "upsert"),
-        ("a name", "append"),
-        pytest.param("a path", "append", marks=FULL),
-        pytest.param("a name", "upsert", marks=FULL),
-    ],
+    [("a path", "append"), ("a path", "upsert"), ("a name", "append"), ("a name", "upsert")],
 )
 """Delta writes a table by its path in another way than one by its name."""
 
@@ -95,15 +89,8 @@ def test_a_type_that_the_column_can_hold(
     assert amounts == ([2**40, 7] if mode == "append" else [7])
 
 
-@pytest.mark.parametrize(
-    ("mode", "merge_schema"),
-    [
-        ("upsert", True),
-        ("append", False),
-        pytest.param("upsert", False, marks=FULL),
-        pytest.param("append", True, marks=FULL),
-    ],
-)
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+@pytest.mark.parametrize("merge_schema", [False, True])
 def test_a_field_that_is_no_longer_there_is_null(
     delta_spark: SparkSession, tmp_path: Path, log: Log, mode: str, merge_schema: bool
 ) -> None:
@@ -179,10 +166,7 @@ def test_the_reason_of_an_older_record_is_not_kept(
     assert values_of(delta_spark, table, "value.id", "value_error") == [(1, None)]
 
 
-@pytest.mark.parametrize(
-    "on_error",
-    ["fail", pytest.param("null", marks=FULL), pytest.param("dead-letters", marks=FULL)],
-)
+@pytest.mark.parametrize("on_error", ["fail", "null", "dead-letters"])
 def test_null_in_json_is_no_tombstone(
     delta_spark: SparkSession, tmp_path: Path, log: Log, on_error: str
 ) -> None:

@@ -12,7 +12,7 @@ import klog
 from klog.jobs import from_delta
 from tests.delta.copied_rows import TOPIC
 
-pytestmark = pytest.mark.delta
+pytestmark = [pytest.mark.delta, pytest.mark.full]
 
 
 def has_deletion_vectors(table: Path) -> bool:

@@ -18,7 +18,7 @@ from klog.values import decode
 from tests.delta.changed_table import FEED, ChangedTable
 from tests.delta.copied_rows import TOPIC
 
-pytestmark = pytest.mark.delta
+pytestmark = [pytest.mark.delta, pytest.mark.full]
 
 
 @pytest.fixture

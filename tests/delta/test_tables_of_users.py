@@ -15,7 +15,7 @@ from klog.jobs.shared.delta.delta_target import DeltaTarget
 from klog.jobs.to_delta import run
 from tests.delta.copied_rows import TOPIC, append, new_log, numbered, rows_of_table, rows_of_topic
 
-pytestmark = pytest.mark.delta
+pytestmark = [pytest.mark.delta, pytest.mark.full]
 
 COLUMNS = (
     "Topic string, PARTITION int, `Offset` bigint, timestamp timestamp, Key binary, value binary, "
