@@ -50,10 +50,8 @@ def test_runs_go_on_where_the_table_is(
     assert {part.partition: part.end_offset for part in limited.partitions} == latest
 
 
-@pytest.mark.parametrize(
-    "option",
-    ["startingTimestamp", pytest.param("startingOffsetsByTimestamp", marks=pytest.mark.full)],
-)
+@pytest.mark.parametrize("option", ["startingTimestamp", "startingOffsetsByTimestamp"])
+@pytest.mark.full
 def test_a_start_by_time_counts_for_the_first_batch_alone(
     delta_spark: SparkSession, tmp_path: Path, option: str
 ) -> None:
@@ -74,6 +72,7 @@ def test_a_start_by_time_counts_for_the_first_batch_alone(
         append(log, numbered(30, 40))
 
 
+@pytest.mark.full
 def test_a_start_at_the_end_is_kept(delta_spark: SparkSession, tmp_path: Path) -> None:
     """The first run commits where it starts, although it has nothing to copy."""
     root, table = str(tmp_path / "root"), str(tmp_path / "table")
@@ -133,6 +132,7 @@ def test_topics_of_a_brokers_directory(delta_spark: SparkSession, tmp_path: Path
     assert (again.rows.batches, again.partitions[0].table) == (0, table)
 
 
+@pytest.mark.full
 def test_a_table_for_each_topic(delta_spark: SparkSession, tmp_path: Path) -> None:
     root = str(tmp_path / "root")
     log = new_log(root, 1, "a")
@@ -145,6 +145,7 @@ def test_a_table_for_each_topic(delta_spark: SparkSession, tmp_path: Path) -> No
         assert rows_of_table(delta_spark, str(tmp_path / topic)) == rows_of_topic(log, topic)
 
 
+@pytest.mark.full
 def test_topics_of_one_table_go_on_apart(delta_spark: SparkSession, tmp_path: Path) -> None:
     """Each commit is of one topic, and carries where the table is in the others."""
     root, table = str(tmp_path / "root"), str(tmp_path / "table")
@@ -158,6 +159,7 @@ def test_topics_of_one_table_go_on_apart(delta_spark: SparkSession, tmp_path: Pa
     assert rows_of_table(delta_spark, table) == expected
 
 
+@pytest.mark.full
 def test_a_new_partition_is_copied_from_its_start(
     delta_spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -171,6 +173,7 @@ def test_a_new_partition_is_copied_from_its_start(
     assert rows_of_table(delta_spark, table) == rows_of_topic(log)
 
 
+@pytest.mark.full
 def test_a_name_in_the_catalog(delta_spark: SparkSession, tmp_path: Path) -> None:
     root = str(tmp_path / "root")
     log = new_log(root, 1)

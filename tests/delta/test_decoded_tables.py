@@ -101,6 +101,7 @@ def test_dead_letters_are_there_once(delta_spark: SparkSession, place: tuple[str
         assert (len(rows), len(set(rows))) == (count, count)
 
 
+@pytest.mark.full
 def test_a_note_that_is_written_again_has_no_dead_letters(
     delta_spark: SparkSession, place: tuple[str, str]
 ) -> None:
@@ -118,6 +119,7 @@ def test_a_note_that_is_written_again_has_no_dead_letters(
     assert values_of(delta_spark, f"{table}-dead", "offset") == [(0,)]
 
 
+@pytest.mark.full
 def test_dead_letters_of_topics_of_one_name(
     delta_spark: SparkSession, place: tuple[str, str]
 ) -> None:
@@ -147,6 +149,7 @@ def test_an_upsert_of_a_key_that_cannot_be_decoded(
         run(delta_spark, root, TOPIC, table, mode="upsert", decode=decode, on_error="null")
 
 
+@pytest.mark.full
 def test_upsert_of_decoded_values(delta_spark: SparkSession, place: tuple[str, str]) -> None:
     """A record that cannot be decoded is not taken for a tombstone."""
     root, table = place

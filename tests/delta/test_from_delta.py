@@ -180,6 +180,7 @@ def test_a_topic_that_is_created_again_starts_over(table: ChangedTable) -> None:
     assert table.last_values() == {**table.rows(), "9": {}}
 
 
+@pytest.mark.full
 def test_values_in_avro(table: ChangedTable) -> None:
     """The schema follows from the columns; a tombstone has no value."""
     table.create("id bigint, d decimal(20, 2), t timestamp, x array<struct<y: string>>")
@@ -247,6 +248,7 @@ def position_of(table: ChangedTable) -> Interrupted:
 
 @pytest.mark.parametrize("load", [4, 6])
 @pytest.mark.parametrize("is_created_again", [False, True])
+@pytest.mark.full
 def test_a_topic_that_is_deleted_during_a_run(
     table: ChangedTable, load: int, is_created_again: bool
 ) -> None:
@@ -269,6 +271,7 @@ def test_a_topic_that_is_deleted_during_a_run(
     assert table.last_values() == table.rows()
 
 
+@pytest.mark.full
 def test_a_run_that_writes_while_another_starts_again(table: ChangedTable) -> None:
     """Its last version is there before the keys are read, or not at all."""
     table.create().sql("insert into {t} values (1, 'a')")
@@ -293,6 +296,7 @@ def test_a_run_that_writes_while_another_starts_again(table: ChangedTable) -> No
     assert [value for key, value in table.records() if key in "34"] == [{}, None]
 
 
+@pytest.mark.full
 def test_rounds_after_a_start_again(table: ChangedTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the first round starts again; a pause comes after one that had nothing to copy."""
     table.create().sql("insert into {t} values (1, 'a')")
@@ -314,6 +318,7 @@ def test_rounds_after_a_start_again(table: ChangedTable, monkeypatch: pytest.Mon
     assert table.last_values() == table.rows()
 
 
+@pytest.mark.full
 def test_raw_rows_are_in_the_order_of_their_offsets(table: ChangedTable) -> None:
     """However the files of the table are; a deleted row without a key has no tombstone."""
     table.create("partition int, offset bigint, key string, value string")
@@ -333,6 +338,7 @@ def test_raw_rows_are_in_the_order_of_their_offsets(table: ChangedTable) -> None
     assert [(row["key"], row["value"]) for row in rows] == [(b"k0", None)]
 
 
+@pytest.mark.full
 def test_a_table_by_its_name(table: ChangedTable, delta_spark: SparkSession) -> None:
     """A snapshot of a table in the catalog, and a table that was dropped and created again."""
     name, properties = "default.named", f"tblproperties ('{FEED}' = 'true')"

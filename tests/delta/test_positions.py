@@ -84,6 +84,7 @@ def test_a_restore_of_a_restore(copy: Copy) -> None:
     copy.check()
 
 
+@pytest.mark.full
 def test_a_restore_to_a_time(copy: Copy) -> None:
     rows = copy.spark.sql(f"DESCRIBE HISTORY delta.`{copy.table}`").collect()
     times = {row["version"]: row["timestamp"] for row in rows}
@@ -92,6 +93,7 @@ def test_a_restore_to_a_time(copy: Copy) -> None:
     copy.check()
 
 
+@pytest.mark.full
 def test_a_restore_to_before_the_first_batch(copy: Copy) -> None:
     copy.sql("RESTORE TABLE {table} TO VERSION AS OF 0")
     assert copy.inserted() == 90
@@ -130,6 +132,7 @@ def test_expired_transactions(copy: Copy) -> None:
     copy.check()
 
 
+@pytest.mark.full
 def test_expired_commits(copy: Copy) -> None:
     """Without the notes the rows say where the copy is."""
     copy.sql("ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
@@ -171,6 +174,7 @@ def test_a_rewritten_table_is_where_its_rows_are(copy: Copy) -> None:
     copy.check()
 
 
+@pytest.mark.full
 def test_other_writers_of_the_table(copy: Copy) -> None:
     copy.sql("OPTIMIZE {table}")
     copy.sql("INSERT INTO {table} (topic, partition, offset) VALUES ('of another job', 0, 7)")
@@ -180,6 +184,7 @@ def test_other_writers_of_the_table(copy: Copy) -> None:
     copy.check()
 
 
+@pytest.mark.full
 def test_column_mapping_and_long_names(delta_spark: SparkSession, tmp_path: Path) -> None:
     """Statistics go by physical names, and have the first 32 characters of a text."""
     topic = "orders-of-the-european-subsidiaries-by-customer"
@@ -201,6 +206,7 @@ def test_column_mapping_and_long_names(delta_spark: SparkSession, tmp_path: Path
 
 
 @pytest.mark.parametrize("property_", ["delta.dataSkippingNumIndexedCols", ""])
+@pytest.mark.full
 def test_files_that_statistics_leave_open(copy: Copy, property_: str) -> None:
     """One file with several partitions, and files without statistics."""
     if property_:

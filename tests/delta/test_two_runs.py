@@ -90,6 +90,7 @@ def test_another_run_is_first(delta_spark: SparkSession, tmp_path: Path, mode: s
     assert rows_of_table(delta_spark, table) == rows_of_topic(log)
 
 
+@pytest.mark.full
 def test_two_upserts_of_one_session(delta_spark: SparkSession, tmp_path: Path) -> None:
     """Two threads copy two topics: the note of a MERGE is that of its own topic."""
     root = str(tmp_path / "root")
@@ -132,6 +133,7 @@ def test_two_topics_of_one_table_at_once(delta_spark: SparkSession, tmp_path: Pa
     assert rows_of_table(delta_spark, table) == expected
 
 
+@pytest.mark.full
 def test_another_run_was_further_on(delta_spark: SparkSession, tmp_path: Path) -> None:
     """The other run has copied records that came after this one was planned."""
     root, table = str(tmp_path / "root"), str(tmp_path / "table")
@@ -151,6 +153,7 @@ def test_another_run_was_further_on(delta_spark: SparkSession, tmp_path: Path) -
     assert rows_of_table(delta_spark, table) == rows_of_topic(log)
 
 
+@pytest.mark.full
 def test_first_runs_with_other_starts(delta_spark: SparkSession, tmp_path: Path) -> None:
     """The table has nothing of the topic, and the other run begins at an earlier offset."""
     root, table = str(tmp_path / "root"), str(tmp_path / "table")
@@ -170,6 +173,7 @@ def test_first_runs_with_other_starts(delta_spark: SparkSession, tmp_path: Path)
         "ALTER TABLE {table} SET TBLPROPERTIES ('number' = '{number}')",
     ],
 )
+@pytest.mark.full
 def test_other_writers_meanwhile(
     delta_spark: SparkSession, tmp_path: Path, step: str, mode: str
 ) -> None:
@@ -206,6 +210,7 @@ def test_a_restore_before_the_batch_is_written(delta_spark: SparkSession, tmp_pa
         "DELETE FROM {table}; CREATE OR REPLACE TABLE {table} SHALLOW CLONE delta.`EMPTY`",
     ],
 )
+@pytest.mark.full
 def test_rows_are_replaced_before_the_batch_is_written(
     delta_spark: SparkSession, tmp_path: Path, step: str
 ) -> None:

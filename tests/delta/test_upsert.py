@@ -90,6 +90,7 @@ def test_a_restored_table_catches_up(delta_spark: SparkSession, tmp_path: Path) 
     assert values_of_table(delta_spark, table) == last_values(log)
 
 
+@pytest.mark.full
 def test_a_key_that_moved_to_another_partition(delta_spark: SparkSession, tmp_path: Path) -> None:
     """More partitions move keys: the record with the newest timestamp counts, not the offset."""
     root, table = str(tmp_path / "root"), str(tmp_path / "table")
@@ -118,6 +119,7 @@ def test_a_key_that_moved_to_another_partition(delta_spark: SparkSession, tmp_pa
     assert values_of_table(delta_spark, table) == {}
 
 
+@pytest.mark.full
 def test_records_without_a_key(delta_spark: SparkSession, tmp_path: Path) -> None:
     root, table = str(tmp_path / "root"), str(tmp_path / "table")
     log = new_log(root, 1)
@@ -126,6 +128,7 @@ def test_records_without_a_key(delta_spark: SparkSession, tmp_path: Path) -> Non
         run(delta_spark, root, TOPIC, table, mode="upsert")
 
 
+@pytest.mark.full
 def test_settings_of_the_session_are_left(delta_spark: SparkSession, tmp_path: Path) -> None:
     name = "spark.databricks.delta.commitInfo.userMetadata"
     root, table = str(tmp_path / "root"), str(tmp_path / "table")
