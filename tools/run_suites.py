@@ -58,7 +58,7 @@ def _part_of(expression: str, parameter_sets: int) -> Step:
     return ("pytest", f"{expression} and not full", f"--parameter-sets={parameter_sets}")
 
 
-FEW, MANY = 3, 8
+FEW, MANY = 3, 5
 """Parameter sets of a test with servers or Spark, and of a quick one. The full run has all."""
 TEST: Sequence[Lane] = (
     [SPARK_ARCHIVE, _part_of(ON_SPARK, FEW)],
@@ -72,7 +72,7 @@ CI: Sequence[Lane] = (
         SPARK_ARCHIVE,
         _part_of(ON_SPARK, FEW),
         ("make", "scala"),
-        ("make", "fuzz", "FUZZ_SECONDS=5"),
+        ("make", "fuzz", "FUZZ_SECONDS=2"),
     ],
     [
         _part_of(ON_STORES, FEW),

@@ -12,12 +12,14 @@ import sys
 
 from tools.jars import JarsError, jars, java, pyspark_jars
 
+_OPTIONS = ("-Xmx1g", "-Xss4m", "-XX:TieredStopAtLevel=1", "-Dsbt.color=false")
+
 
 def main(tasks: list[str]) -> int:
     """Run tasks of sbt; return its exit code."""
     try:
         launcher = next(jars("sbt").glob("sbt-launch-*.jar"))
-        command = [str(java()), "-Xmx1g", "-Xss4m", "-Dsbt.color=false", "-jar", str(launcher)]
+        command = [str(java()), *_OPTIONS, "-jar", str(launcher)]
         environment = {**os.environ, "SPARK_JARS": str(pyspark_jars())}
     except JarsError as exc:
         raise SystemExit(f"sbt: {exc}") from exc

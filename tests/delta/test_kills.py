@@ -89,7 +89,8 @@ def _kill_at_each_step(folder: Path, options: Sequence[str]) -> None:
     assert report["partitions"][0]["startOffset"] > 0, "no killed run has committed anything"
 
 
-@pytest.mark.parametrize("mode", ["append", pytest.param("upsert", marks=pytest.mark.full)])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.full
 def test_two_real_runs_and_a_topic_that_grows(
     delta_spark: SparkSession, tmp_path: Path, mode: str
 ) -> None:

@@ -39,6 +39,7 @@ def test_killed_at_any_step_it_loses_and_doubles_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_processes_at_once_while_a_writer_appends(tmp_path: Path) -> None:
     """Three copies to one directory and three imports of it, while records come."""
     root, to = tmp_path / "root", tmp_path / "files"
