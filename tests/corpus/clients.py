@@ -9,19 +9,18 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from confluent_kafka import IsolationLevel, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     NewTopic,
-    OffsetSpec,
     ResourceType,
 )
 
 from tests.support.kafka_broker import Broker
-from tests.support.waiting import TIMEOUT_SECONDS, wait_until
+from tests.support.waiting import TIMEOUT_SECONDS
 
 EPOCH_2024 = 1_704_067_200_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -97,35 +96,6 @@ class Client:
         producer = self.producer(codec, transactional_id=name, transaction_timeout_ms=3_600_000)
         producer.init_transactions(TIMEOUT_SECONDS)
         return producer
-
-    def end_transaction(
-        self, producer: Producer, topic: str, partition: int = 0, *, is_kept: bool
-    ) -> None:
-        """Commit or abort a transaction of one partition, and wait until its marker is in the log.
-
-        A broker answers before it writes the markers, so the log may still grow after the answer.
-        """
-        if is_kept:
-            producer.commit_transaction(TIMEOUT_SECONDS)
-        else:
-            producer.abort_transaction(TIMEOUT_SECONDS)
-
-        def has_marker() -> bool:
-            stable = self.end_offset(topic, partition, IsolationLevel.READ_COMMITTED)
-            return stable == self.end_offset(topic, partition)
-
-        wait_until(has_marker, f"{topic}-{partition}: the marker of the transaction")
-
-    def end_offset(
-        self,
-        topic: str,
-        partition: int,
-        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-    ) -> int:
-        """Return the high watermark of a partition, or its last stable offset."""
-        where = TopicPartition(topic, partition)
-        answer = self.admin.list_offsets({where: OffsetSpec.latest()}, isolation_level=isolation)
-        return int(answer[where].result(TIMEOUT_SECONDS).offset)
 
 
 def batch(producer: Producer, topic: str, records: Iterable[Sent], partition: int = 0) -> int:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import random
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import OffsetSpec
 
 from tests.corpus.clients import Client, batch, numbered
 from tests.corpus.corpus_topics import SMALL_SEGMENTS
-from tests.support.waiting import TIMEOUT_SECONDS
+from tests.corpus.oracle import LEVELS, offsets
+from tests.support.waiting import TIMEOUT_SECONDS, wait_until
 
 STEPS = 90
 
@@ -131,3 +133,20 @@ def end(producer: Producer, *, commit: bool) -> None:
         producer.commit_transaction(TIMEOUT_SECONDS)
     else:
         producer.abort_transaction(TIMEOUT_SECONDS)
+
+
+def end_in_log(
+    client: Client, producer: Producer, topic: str, partition: int = 0, *, commit: bool
+) -> None:
+    """Commit or abort a transaction of one partition, and wait until its marker is in the log.
+
+    A broker answers before it writes the markers, so the log may still grow after the answer.
+    """
+    end(producer, commit=commit)
+
+    def has_marker() -> bool:
+        where = [(topic, partition)]
+        high, stable = (offsets(client, where, OffsetSpec.latest(), level) for level in LEVELS)
+        return high == stable
+
+    wait_until(has_marker, f"{topic}-{partition}: the marker of the transaction")

@@ -12,6 +12,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from tests.corpus.clients import Client
 from tests.corpus.oracle import Account, LogStartMovedError, consume, offsets
+from tests.corpus.transactions import end
 
 SMALL_SEGMENTS = {
     "internal.segment.bytes": "65536",
@@ -55,10 +56,7 @@ def _transaction(producer: Producer, topic: str, partitions: int, keys: int, num
         producer.produce(topic, value, key, partition=number % partitions)
         number += 1
     producer.flush(60)  # An abort drops unsent records, and may leave no transaction to end.
-    if number // 100 % 3 == 0:
-        producer.abort_transaction(60)
-    else:
-        producer.commit_transaction(60)
+    end(producer, commit=number // 100 % 3 != 0)
     return number
 
 

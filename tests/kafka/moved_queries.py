@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 import klog
 from klog.cli import main
 from tests.corpus.clients import Client, Sent, batch
+from tests.corpus.transactions import end_in_log
 from tests.kafka.kafka_source_streams import COUNTS, Query, start
 from tests.support.kafka_broker import Broker, die_with_parent
 from tests.support.project import PROJECT
@@ -57,7 +58,7 @@ class Topic:
             last = batch(self._plain, self.name, [Sent(k.encode(), b"v") for k in keys], partition)
             writer.begin_transaction()
             in_transaction = batch(writer, self.name, [Sent(b"k0", b"v")], partition)
-            self._client.end_transaction(writer, self.name, partition, is_kept=True)
+            end_in_log(self._client, writer, self.name, partition, commit=True)
             offsets = [*range(last - count + 1, last + 1), in_transaction]
             self.places += [(partition, offset) for offset in offsets]
             self.keys.update([*keys, "k0"])

@@ -6,6 +6,7 @@ import pytest
 
 from klog.cli import main
 from tests.corpus.clients import EPOCH_2024, Client, Sent, batch
+from tests.corpus.transactions import end_in_log
 from tests.support.kafka_broker import Broker
 from tests.support.waiting import wait_until
 
@@ -26,7 +27,7 @@ def log_dir(broker: Broker) -> str:
     batch(plain, f"{TOPIC}.b", [Sent(b"k", b"v")])
     writer.begin_transaction()
     batch(writer, TOPIC, [Sent(b"k", b"v", EPOCH_2024 + 9000)] * 4, 1)
-    client.end_transaction(writer, TOPIC, 1, is_kept=False)
+    end_in_log(client, writer, TOPIC, 1, commit=False)
     client.delete_records(TOPIC, 0, 1)
     return str(broker.log_dirs[0])
 

@@ -17,6 +17,7 @@ from confluent_kafka.error import KafkaException
 
 from tests.corpus.clients import Client
 from tests.corpus.clients import batch as send
+from tests.corpus.transactions import end_in_log
 from tests.kafka.two_sources.compared_topics import (
     KEPT,
     SMALL_SEGMENTS,
@@ -73,7 +74,7 @@ class Topic:
         writer = self.client.transactional(f"{self.name}.writer")
         writer.begin_transaction()
         send(writer, self.name, seconds(range(count)))
-        self.client.end_transaction(writer, self.name, is_kept=is_kept)
+        end_in_log(self.client, writer, self.name, commit=is_kept)
 
     def trim(self, before: int, partition: int = 0) -> None:
         """Delete the records of a partition below an offset."""

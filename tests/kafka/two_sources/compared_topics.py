@@ -11,11 +11,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import OffsetSpec
 
 from klog.logformat.broker_files.checkpoint_files import decode_offset_checkpoint
 from klog.logformat.topic_partition import TopicPartition
 from tests.corpus.clients import EPOCH_2024, Client, Sent
 from tests.corpus.clients import batch as send
+from tests.corpus.oracle import offsets
+from tests.corpus.transactions import end_in_log
 from tests.kafka.two_sources.compared_case import at
 from tests.support.waiting import TIMEOUT_SECONDS, wait_until
 
@@ -87,14 +90,16 @@ def write_topics(client: Client, log_dir: Path) -> list[Producer]:
 def until_settled(client: Client, log_dir: Path, topics: Iterable[str]) -> None:
     """Wait until the broker has checkpointed the high watermark of each partition's end."""
     metadata = client.admin.list_topics(timeout=TIMEOUT_SECONDS).topics
-    ends = {}
-    for topic in metadata.keys() & set(topics):
-        for partition in metadata[topic].partitions:
-            ends[TopicPartition(topic, partition)] = client.end_offset(topic, partition)
+    partitions = [
+        (topic, partition)
+        for topic in metadata.keys() & set(topics)
+        for partition in metadata[topic].partitions
+    ]
+    ends = offsets(client, partitions, OffsetSpec.latest(), "read_uncommitted")
 
     def are_checkpointed() -> bool:
         marks = _checkpoint(log_dir / "replication-offset-checkpoint")
-        return all(marks.get(name, 0) == end for name, end in ends.items())
+        return all(marks.get(TopicPartition(*name), 0) == end for name, end in ends.items())
 
     wait_until(are_checkpointed, "every high watermark in its checkpoint")
 
@@ -164,7 +169,7 @@ def _write_transactions(client: Client) -> list[Producer]:
     ):  # fmt: skip
         writer.begin_transaction()
         send(writer, topic, seconds(range(count)), partition)
-        client.end_transaction(writer, topic, partition, is_kept=is_kept)
+        end_in_log(client, writer, topic, partition, commit=is_kept)
     held = client.transactional("sides.held")
     held.begin_transaction()
     send(held, OPEN, seconds(range(3)), 0)
