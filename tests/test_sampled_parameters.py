@@ -9,26 +9,26 @@ from pathlib import Path
 import pytest
 
 from tests.support.project import PROJECT
-from tools.sampled_parameters import sampled
+from tools.sampled_parameters import ids_to_run
 
 NAMES = ["a.py::test_one", *(f"a.py::test_two[{number}-x[y]]" for number in range(9))]
 
 
 @pytest.mark.parametrize("count", range(1, 11))
 def test_each_test_has_so_many(count: int) -> None:
-    kept = sampled(NAMES, count)
+    kept = ids_to_run(NAMES, count)
     assert "a.py::test_one" in kept
     assert len(kept) == 1 + min(count, 9)
 
 
 def test_a_new_set_replaces_one_set() -> None:
-    kept = sampled(NAMES, 4)
+    kept = ids_to_run(NAMES, 4)
     for number in range(9, 200):
-        assert len(kept - sampled([*NAMES, f"a.py::test_two[{number}-x[y]]"], 4)) <= 1
+        assert len(kept - ids_to_run([*NAMES, f"a.py::test_two[{number}-x[y]]"], 4)) <= 1
 
 
 def test_more_sets_contain_fewer() -> None:
-    assert all(sampled(NAMES, count) < sampled(NAMES, count + 1) for count in range(1, 9))
+    assert all(ids_to_run(NAMES, count) < ids_to_run(NAMES, count + 1) for count in range(1, 9))
 
 
 @pytest.mark.parametrize(("options", "count"), [([], 9), (["--parameter-sets=2"], 2)])

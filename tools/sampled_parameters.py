@@ -24,12 +24,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     count = config.getoption("--parameter-sets")
     if count is None:
         return
-    kept = sampled([item.nodeid for item in items], count)
+    kept = ids_to_run([item.nodeid for item in items], count)
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
     items[:] = [item for item in items if item.nodeid in kept]
 
 
-def sampled(names: list[str], count: int) -> frozenset[str]:
+def ids_to_run(names: list[str], count: int) -> frozenset[str]:
     """Return at most so many of the ids of each test."""
     sets: dict[str, list[str]] = defaultdict(list)
     for name in names:

@@ -24,7 +24,6 @@ from tests.fuzz.__main__ import CORPUS
 from tests.fuzz.seal import sealed_log
 from tests.spark.golden_slices import READABLE, copied, damaged, read, tasks, whole_slice
 from tests.spark.jvm_slices import JvmSlices
-from tests.support.sampled_cases import sampled
 
 pytestmark = pytest.mark.spark
 
@@ -65,11 +64,7 @@ def sampled_inputs(kind: str, step: int) -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize(
-    "case",
-    sampled(CASES, 7, pytest.mark.full),
-    ids=lambda case: case.name.replace(" ", "-"),
-)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
 def test_damaged_directories_of_brokers(jvm: JvmSlices, tmp_path: Path, case: Case) -> None:
     directory, _ = case.damaged(tmp_path)
     topic, _, number = directory.name.rpartition("-")
@@ -88,7 +83,7 @@ def test_damaged_directories_of_brokers(jvm: JvmSlices, tmp_path: Path, case: Ca
                 assert jvm.run(task) == slice_runner.run_task(task)
 
 
-@pytest.mark.parametrize("seed", sampled(SEEDS, 7, pytest.mark.full))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_segments_that_an_index_cuts(jvm: JvmSlices, tmp_path: Path, seed: int) -> None:
     """Anywhere, around what is wanted or not.
 
