@@ -61,7 +61,10 @@ WORDS = frozenset(
 """Words of names that the glossary replaces."""
 FIRST_WORDS = frozenset(["Be", "Give", "Gives", "Say", "Says", "Tell", "Tells"])
 """No docstring begins with one of these."""
-WITH_SECTIONS = ("logformat/", "connector/", "jobs/", "src/klog/__init__.py", "src/klog/errors.py")
+WITH_SECTIONS = (
+    "logformat/", "connector/", "jobs/",
+    "src/klog/__init__.py", "src/klog/errors.py", "src/klog/url_secrets.py",
+)  # fmt: skip
 """Here public functions describe their arguments; `klog.cli` and `klog.tools` are programs."""
 SAME_AT_BOTH_PLACES = frozenset({"__init__", "__main__", "conftest"})
 
