@@ -16,6 +16,7 @@ import pytest
 import klog
 from klog import errors, jobs, values
 from klog.errors import KlogError
+from klog.raised_errors import raised_as
 from tests.support.project import PROJECT
 from tests.support.waiting import TIMEOUT_SECONDS
 
@@ -123,6 +124,10 @@ CAUSE = "\n\nThe above exception was the direct cause of the following exception
         ),
         (f"klog.errors.StoreError: down{CAUSE}ValueError: of the user's own code", None),
         ("klog.errors.KlogError: t: a name 'klog.errors.OptionError: x'", klog.KlogError),
+        (
+            f"[USER_RAISED_EXCEPTION] {raised_as(klog.SchemaError)}x SQLSTATE: P0001",
+            klog.SchemaError,
+        ),
         ("klog.errors.NoSuchError: x", None),
         ("klog.errors.nearest_name: x", None),
         ("see klog.errors.StoreError", None),

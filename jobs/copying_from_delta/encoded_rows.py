@@ -24,6 +24,7 @@ from klog.jobs.copying_from_delta.table_log import (
     UPDATE_PREIMAGE,
 )
 from klog.jobs.copying_from_delta.version_actions import CHANGE_COLUMNS, CHANGE_TYPE
+from klog.raised_errors import raised_as
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -200,7 +201,8 @@ def net_changes(records: DataFrame, *, may_lack_keys: bool = False) -> DataFrame
     of_key = Window.partitionBy(KEY)
     is_value = _column(_IS_VALUE)
     number = sf.row_number().over(of_key.orderBy(is_value.desc()))
-    key_of_tombstone = sf.raise_error(sf.lit(_NULL_KEY)).cast(records.schema[KEY].dataType)
+    text = f"{raised_as(OptionError)}{_NULL_KEY}"
+    key_of_tombstone = sf.raise_error(sf.lit(text)).cast(records.schema[KEY].dataType)
     numbered = records.withColumn("_klog_number", number)
     # Values come first, so a tombstone with number 1 is of a key without a value.
     net = numbered.where(is_value | (_column("_klog_number") == 1))

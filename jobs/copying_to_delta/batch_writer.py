@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from klog.errors import OptionError, SchemaError
+from klog.errors import KlogError, OptionError, SchemaError, UndecodableError
 from klog.jobs.copying_to_delta.commit_note import CommitNote
 from klog.jobs.copying_to_delta.copied_topics import DeltaTransaction
 from klog.jobs.copying_to_delta.row_types import (
@@ -26,6 +26,7 @@ from klog.jobs.copying_to_delta.row_types import (
 )
 from klog.jobs.copying_to_delta.table_rows import IS_TOMBSTONE
 from klog.jobs.shared.delta.delta_target import DeltaTarget
+from klog.raised_errors import raised_as
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -203,11 +204,15 @@ def with_keys(rows: DataFrame) -> DataFrame:
     """
     from pyspark.sql import functions as sf
 
-    place = sf.format_string("%s-%d, offset %d: ", "topic", "partition", "offset")
-    reason = sf.lit(_NO_KEY)
+    def message(error_class: type[KlogError], *reason: Column) -> Column:
+        place = sf.format_string("%s-%d, offset %d: ", "topic", "partition", "offset")
+        return sf.concat(sf.lit(raised_as(error_class)), place, *reason)
+
+    text = message(OptionError, sf.lit(_NO_KEY))
     if "key_error" in rows.columns:
-        reason = sf.coalesce(sf.concat(sf.lit(_NO_DECODED_KEY), "key_error"), reason)
-    error = sf.raise_error(sf.concat(place, reason)).cast(rows.schema["key"].dataType)
+        reason = sf.col("key_error")
+        text = sf.coalesce(message(UndecodableError, sf.lit(_NO_DECODED_KEY), reason), text)
+    error = sf.raise_error(text).cast(rows.schema["key"].dataType)
     return rows.withColumn("key", sf.coalesce("key", error))
 
 

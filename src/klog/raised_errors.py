@@ -1,8 +1,9 @@
 """The error of klog that an exception is, or that an error of Spark's has in its text.
 
 The rule: Spark runs Python in workers and raises their errors as its own, with their text, and
-klog's JVM engine writes its errors in the same form: `klog.errors.`, the class, the message. The
-text of an exception that was raised from others has those first, and only the last one counts.
+klog's JVM engine and its expressions of Spark write their errors in the same form: `klog.errors.`,
+the class, the message. The text of an exception that was raised from others has those first, and
+only the last one counts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ import re
 from klog import errors
 from klog.errors import KlogError
 
-_RAISED = re.compile(r"(?:^|: )klog\.errors\.(?P<name>\w+): (?P<message>.*)", re.MULTILINE)
+_RAISED = re.compile(
+    r"(?:^|: |\[USER_RAISED_EXCEPTION\] )klog\.errors\.(?P<name>\w+): "
+    r"(?P<message>.*?)(?: SQLSTATE: \w+)?$",
+    re.MULTILINE,
+)
+"""The SQLSTATE is Spark's, of the function `raise_error`."""
 _NEXT = re.compile(
     r"^(?:The above exception was the direct cause of the following exception"
     r"|During handling of the above exception, another exception occurred):$",
@@ -34,6 +40,15 @@ def error_class_of(error: BaseException) -> type[KlogError] | None:
         return type(error)
     raised = raised_error(str(error))
     return None if raised is None else raised[0]
+
+
+def raised_as(error_class: type[KlogError]) -> str:
+    """Return what is before the message in the text of an error that an expression of Spark raises.
+
+    Args:
+        error_class: The class that `error_class_of` returns for that error.
+    """
+    return f"{errors.__name__}.{error_class.__name__}: "
 
 
 def raised_error(text: str) -> tuple[type[KlogError], str] | None:

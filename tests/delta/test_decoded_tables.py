@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from klog.errors import KlogError, OptionError, SchemaError
+from klog.errors import OptionError, SchemaError, UndecodableError
 from klog.jobs.to_delta import run
 from tests.delta.copied_rows import TOPIC, append, new_log
 
@@ -55,7 +55,7 @@ def test_a_field_of_another_type(delta_spark: SparkSession, place: tuple[str, st
     append(log, documents({"id": 1}))
     run(delta_spark, root, TOPIC, table, decode=JSON)
     append(log, documents({"id": "two"}, {"id": 3}))
-    with pytest.raises(KlogError, match=r"orders-0 offset 1: the value cannot be decoded"):
+    with pytest.raises(UndecodableError, match=r"orders-0 offset 1: the value cannot be decoded"):
         run(delta_spark, root, TOPIC, table, decode=JSON)
     with pytest.raises(SchemaError, match=r"field id: its type was bigint"):
         run(delta_spark, root, TOPIC, table, decode=JSON, merge_schema=True)
@@ -144,7 +144,7 @@ def test_an_upsert_of_a_key_that_cannot_be_decoded(
     append(new_log(root, 1), [("k", "v")])
     decode = {"key": "integer", "value": "string"}
     with pytest.raises(
-        KlogError, match=r"orders-0, offset 0: its key cannot be decoded.*integer: "
+        UndecodableError, match=r"orders-0, offset 0: its key cannot be decoded.*integer: "
     ):
         run(delta_spark, root, TOPIC, table, mode="upsert", decode=decode, on_error="null")
 

@@ -75,6 +75,7 @@ def test_an_error_names_the_offset(
         df.collect()
     assert f"{place} cannot be decoded: " in str(caught.value)
     assert 'use on_error="null"' in str(caught.value)
+    assert klog.error_class_of(caught.value) is klog.UndecodableError
 
 
 def test_every_type_of_avro(spark: SparkSession) -> None:

@@ -21,9 +21,6 @@ WORKING_PAIRS = {"4.2": "4.4.0"}
 """By version of Spark: the version of delta-spark."""
 EXTENSION = ("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
 CATALOG = ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-_RAISED = re.compile(
-    r"\[USER_RAISED_EXCEPTION\] (?P<message>.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE
-)
 _MESSAGE = re.compile(r".*?SQLSTATE: \w+", re.DOTALL)
 """What Spark says, without the plan of the query that may follow."""
 _TRACE, _JVM = "\n\tat ", "\n\nJVM"
@@ -151,9 +148,6 @@ def _translated(subject: str, exception: Any, text: str) -> KlogError:
         if own is not None:
             error_class, message = own
             return error_of_class(error_class, f"{subject}: {message}")
-        raised = _RAISED.search(cause)
-        if raised is not None:
-            return KlogError(f"{subject}: {raised['message']}")
     text = text.split(_TRACE)[0].split(_JVM)[0]
     spark_message = _MESSAGE.match(text)
     message = f"{subject}: {spark_message[0] if spark_message else text}"

@@ -15,6 +15,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
+from klog.errors import UndecodableError
+from klog.raised_errors import raised_as
 from klog.values.confluent_framing import PREFIX_BYTES
 
 CORRUPT = "__klog_corrupt"
@@ -49,8 +51,9 @@ class Parsed:
         return F.when(self.is_bad, None).otherwise(self.value), F.when(self.is_bad, self.reason)
 
     def or_fail(self, message: Column) -> Column:
-        """Return the value, and fail the query at the first bad row."""
-        failure = F.when(self.reason.isNotNull(), F.raise_error(message))
+        """Return the value, and fail the query with an `UndecodableError` at the first bad row."""
+        text = F.concat(F.lit(raised_as(UndecodableError)), message)
+        failure = F.when(self.reason.isNotNull(), F.raise_error(text))
         return F.when(self.is_bad, failure).otherwise(self.value)
 
 
