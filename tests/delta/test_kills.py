@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -62,6 +63,10 @@ def test_killed_with_dead_letters(delta_spark: SparkSession, tmp_path: Path) -> 
     decoded = [f"k{number}" for number in range(100, RECORDS)]
     assert sorted(keys[0]) == sorted(decoded)
     assert sorted(map(bytes, keys[1])) == sorted(f"k{number}".encode() for number in range(100))
+
+
+def _has_more_commits(table: Path, count: int) -> bool:
+    return commits(table) > count
 
 
 def _kill_at_each_step(folder: Path, options: Sequence[str]) -> None:
@@ -123,6 +128,24 @@ def test_two_real_runs_and_a_topic_that_grows(
         thread.join()
     assert commits(table) == before + sum(report["batches"] for report in reports)
     assert sum(report["rowsInserted"] for report in reports) >= RECORDS
+    run(delta_spark, str(root), TOPIC, str(table), mode=mode)
+    assert rows_of_table(delta_spark, str(table)) == rows_of_topic(log)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mode", MODES)
+def test_continuous_runs_are_killed(delta_spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    """The second run follows a topic that grows, round by round, from where the first one was."""
+    root, table = tmp_path / "root", tmp_path / "table"
+    log = new_log(str(root))
+    arguments = ["--root", str(root), "--topic", TOPIC, "--table", str(table), "--mode", mode]
+    arguments += ["--continuous", "--interval", "100ms"]
+    for start in (0, 30):
+        with CopyProcess(tmp_path / str(start), arguments) as process:
+            for number in range(start, start + 30, 10):
+                before = commits(table)
+                append(log, records(number, number + 10))
+                process.wait_until(partial(_has_more_commits, table, before))
     run(delta_spark, str(root), TOPIC, str(table), mode=mode)
     assert rows_of_table(delta_spark, str(table)) == rows_of_topic(log)
 

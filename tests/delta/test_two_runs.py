@@ -91,6 +91,37 @@ def test_another_run_is_first(delta_spark: SparkSession, tmp_path: Path, mode: s
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("mode", MODES)
+def test_another_run_is_first_and_delta_forgets_its_transaction(
+    delta_spark: SparkSession, tmp_path: Path, mode: str
+) -> None:
+    """The rows are there twice; this run and each later one says so, and how to go back."""
+    root, table = str(tmp_path / "root"), str(tmp_path / "table")
+    log = new_log(root)
+    between = Between(delta_spark, root, table, mode)
+    append(log, [(f"k{number}", f"v{number}") for number in range(50)])
+    run(
+        delta_spark,
+        root,
+        TOPIC,
+        table,
+        mode=mode,
+        table_properties={
+            "delta.setTransactionRetentionDuration": "interval 0 seconds",
+            "delta.checkpointInterval": "1",
+        },
+    )
+    append(log, [(f"l{number}", f"v{number}") for number in range(50)])
+    with pytest.raises(KlogError, match=r"forgotten the transaction .* TO VERSION AS OF 2, which"):
+        between.copy("run")
+    with pytest.raises(KlogError, match=r"forgotten the transaction"):
+        run(delta_spark, root, TOPIC, table, mode=mode)
+    delta_spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF 2")
+    assert run(delta_spark, root, TOPIC, table, mode=mode).rows.inserted == 0
+    assert rows_of_table(delta_spark, table) == rows_of_topic(log)
+
+
+@pytest.mark.full
 def test_two_upserts_of_one_session(delta_spark: SparkSession, tmp_path: Path) -> None:
     """Two threads copy two topics: the note of a MERGE is that of its own topic."""
     root = str(tmp_path / "root")

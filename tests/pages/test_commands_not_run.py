@@ -18,7 +18,7 @@ INSTALLS = "installs into the reader's Python; tests/test_package.py installs th
 CLUSTER = "needs a cluster; tests/spark_faults starts one, and submits jobs and drivers to it"
 ENVIRONMENT = "makes the environment in which these tests run"
 DOWNLOADS = "downloads Delta's jar; tests/delta has it in its session"
-ENDLESS = "runs until it is stopped; tests/delta kills such runs"
+ENDLESS = "runs until it is stopped; tests/delta starts such runs and kills them"
 TABLES = "starts a Spark of its own with Delta; tests/delta runs the verb"
 NOT_RUN = {
     ("clusters.md", "spark-submit --master spark://host:7077 --py-files"): CLUSTER,
