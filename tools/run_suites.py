@@ -53,39 +53,46 @@ ON_KAFKA = "kafka and not spark and not delta and not package and not stores"
 ON_STORES = "stores and not spark and not delta and not package"
 
 
-def _part_of(expression: str, parameter_sets: int) -> Step:
-    """Return the tests of a suite that CI runs, with so many parameter sets of each."""
-    return ("pytest", f"{expression} and not full", f"--parameter-sets={parameter_sets}")
+PARAMETER_SETS = 3
+"""Of each test with servers or Spark, in CI."""
 
 
-FEW, MANY = 3, 5
-"""Parameter sets of a test with servers or Spark, and of a quick one. The full run has all."""
+def _not_full(expression: str) -> Step:
+    """Return the tests of a suite that CI runs."""
+    return ("pytest", f"{expression} and not full")
+
+
+def _sampled(expression: str) -> Step:
+    """Return the tests of a suite that CI runs, with a few parameter sets of each."""
+    return (*_not_full(expression), f"--parameter-sets={PARAMETER_SETS}")
+
+
 TEST: Sequence[Lane] = (
-    [SPARK_ARCHIVE, _part_of(ON_SPARK, FEW)],
-    [_part_of(ON_STORES, FEW), _part_of(ON_CLUSTERS, FEW), _part_of(SLOW, FEW)],
-    [_part_of(ON_KAFKA, FEW), _part_of(DELTA_KILLS, FEW)],
-    [_part_of(UNIT, MANY), _part_of(ON_DELTA, FEW)],
+    [SPARK_ARCHIVE, _sampled(ON_SPARK)],
+    [_sampled(ON_STORES), _sampled(ON_CLUSTERS), _not_full(SLOW)],
+    [_sampled(ON_KAFKA), _sampled(DELTA_KILLS)],
+    [_not_full(UNIT), _sampled(ON_DELTA)],
 )
 """What the README calls."""
 CI: Sequence[Lane] = (
     [
         SPARK_ARCHIVE,
-        _part_of(ON_SPARK, FEW),
+        _sampled(ON_SPARK),
         ("make", "scala"),
         ("make", "fuzz", "FUZZ_SECONDS=2"),
     ],
     [
-        _part_of(ON_STORES, FEW),
-        _part_of(ON_CLUSTERS, FEW),
+        _sampled(ON_STORES),
+        _sampled(ON_CLUSTERS),
         ("make", "bench-tiny"),
-        _part_of(SLOW, FEW),
+        _not_full(SLOW),
     ],
-    [_part_of(ON_KAFKA, FEW), _part_of(ON_DELTA, FEW), _part_of(DELTA_KILLS, FEW)],
+    [_sampled(ON_KAFKA), _sampled(ON_DELTA), _sampled(DELTA_KILLS)],
     [
         ("make", "lint"),
         ("make", "docs"),
         ("make", "types"),
-        _part_of(UNIT, MANY),
+        _not_full(UNIT),
     ],
 )
 FULL: Sequence[Lane] = (

@@ -1,13 +1,13 @@
 """A pytest plugin (`-p tools.sampled_parameters`): run a few of each test's parameter sets.
 
 The rule: `--parameter-sets N` leaves at most N of them to a test: those whose ids have the smallest
-checksums. So every run of the same files takes the same ones, they mix the values of several
-parameters, and a new set replaces at most one other. Where it is not given, all run.
+hashes. So every run of the same files takes the same ones, they mix the values of several
+parameters, and a new set with an id of its own replaces at most one other. Without it, all run.
 """
 
 from __future__ import annotations
 
-import zlib
+import hashlib
 from collections import defaultdict
 
 import pytest
@@ -29,15 +29,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item.nodeid in kept]
 
 
-def ids_to_run(names: list[str], count: int) -> frozenset[str]:
-    """Return at most so many of the ids of each test."""
-    sets: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        sets[name.partition("[")[0]].append(name)
+def ids_to_run(ids: list[str], count: int) -> frozenset[str]:
+    """Return at most `count` of the ids of each test."""
+    by_test: dict[str, list[str]] = defaultdict(list)
+    for each in ids:
+        by_test[each.partition("[")[0]].append(each)
     return frozenset(
-        name for of_test in sets.values() for name in sorted(of_test, key=_checksum)[:count]
+        each for of_a_test in by_test.values() for each in sorted(of_a_test, key=_hash)[:count]
     )
 
 
-def _checksum(name: str) -> int:
-    return zlib.crc32(name.encode())
+def _hash(test_id: str) -> bytes:
+    # A checksum would not mix parameters: ids that differ in one digit have regular ones.
+    return hashlib.sha256(test_id.encode()).digest()

@@ -12,7 +12,12 @@ import sys
 
 from tools.jars import JarsError, jars, java, pyspark_jars
 
-_OPTIONS = ("-Xmx1g", "-Xss4m", "-XX:TieredStopAtLevel=1", "-Dsbt.color=false")
+_OPTIONS = (
+    "-Xmx1g", "-Xss4m", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m",
+    "-Dsbt.color=false",
+)  # fmt: skip
+"""One compiler, as in `run_suites.py`: for one compilation of Scala, the second one costs more than
+it saves."""
 
 
 def main(tasks: list[str]) -> int:

@@ -1,7 +1,8 @@
-"""Parameters of tests. CI runs a part of them.
+"""Parameters of quick tests that are too slow for CI, which runs all others.
 
-The rule: it is always the same part, and `make full` runs all. The mark is an argument, so that the
-file of the test shows it (tools/marked_files.py).
+The rule: CI always runs the same part, and `make full` all. The mark is an argument, so that the
+file of the test shows it (tools/marked_files.py). Of tests with servers or Spark, the plugin
+`tools/sampled_parameters.py` takes a part.
 """
 
 from __future__ import annotations
