@@ -156,6 +156,44 @@ def test_lost_versions_and_files(table: ChangedTable) -> None:
         table.copy()
 
 
+VALUE = """syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+message Value {
+  message Part { sint32 x = 1; optional string y = 2; }
+  optional int64 id = 1; optional string d = 2; optional google.protobuf.Timestamp t = 3;
+  optional string n = 4; optional string c = 5; optional bytes b = 6; optional double e = 7;
+  map<int32, Part> m = 8; repeated Part a = 9; Part s = 10; optional bool i = 11;
+}
+"""
+
+
+def test_types_in_protobuf(table: ChangedTable) -> None:
+    """What Protobuf has no type for is its text in JSON."""
+    table.create(
+        "id bigint, d decimal(38, 2), t timestamp, n timestamp_ntz, c date, b binary, e double, "
+        "m map<int, struct<x: int, y: string>>, a array<struct<x: int, y: string>>, "
+        "s struct<x: int, y: string>, i boolean"
+    )
+    table.sql(
+        "insert into {t} values (1, 123456789012345678901234567890123456.78, "
+        "timestamp'2024-05-06 07:08:09.123456Z', timestamp_ntz'2024-05-06 07:08:09.123456', "
+        "date'2024-05-06', x'00ff', 0.1, map(5, struct(-1, 'z')), array(struct(1, 'p')), "
+        "struct(2, null), false), (2, null, null, null, null, null, null, null, null, null, null)"
+    )
+    table.copy(value_format="protobuf", value_schema=VALUE)
+    topic = table.spark.read.format("klog").option("subscribe", TOPIC).load(table.root)
+    values = decode(topic, value="protobuf", value_schema=VALUE).orderBy("value.id")
+    first, second = (row["value"].asDict(recursive=True) for row in values.collect())
+    assert first.pop("t").timestamp() == 1714979289.123456
+    part = {"x": -1, "y": "z"}
+    assert first == {
+        "id": 1, "d": "123456789012345678901234567890123456.78",
+        "n": "2024-05-06T07:08:09.123456", "c": "2024-05-06", "b": b"\0\xff", "e": 0.1,
+        "m": {5: part}, "a": [{"x": 1, "y": "p"}], "s": {"x": 2, "y": None}, "i": False,
+    }  # fmt: skip
+    assert second == dict.fromkeys(second) | {"id": 2, "m": {}, "a": []}
+
+
 def test_types_as_json(table: ChangedTable) -> None:
     """No digit, microsecond, zone or null is lost."""
     table.create(

@@ -2,6 +2,8 @@
 
 The rule: a value is encoded as what it is, or is an error. Protobuf itself would make the nearest
 double of a long, true of 5, and the number 1 of true. Only a double can become the nearest float.
+A decimal, a date and a timestamp fit a `string` as their text in JSON: Protobuf has no types of its
+own for decimals, dates and timestamps without a zone.
 """
 
 from __future__ import annotations
@@ -158,6 +160,8 @@ def _scalar(field: Any, value: Any) -> Any:
     if field.enum_type is not None and isinstance(value, str):
         known = field.enum_type.values_by_name.get(value)
         return int(value) if known is None else known.number
+    if field.type == field.TYPE_STRING and isinstance(value, Decimal | datetime.date):
+        return _text(value)
     if kind in (field.CPPTYPE_UINT64, field.CPPTYPE_INT64) and value == int(value):
         return int(value)
     if kind in (field.CPPTYPE_FLOAT, field.CPPTYPE_DOUBLE) and isinstance(value, int | Decimal):
@@ -165,6 +169,18 @@ def _scalar(field: Any, value: Any) -> Any:
     if kind == field.CPPTYPE_FLOAT and _MAX_FLOAT < abs(value) < math.inf:
         raise OverflowError
     return value
+
+
+def _text(value: Decimal | datetime.date) -> str:
+    """Return all digits; a date, or a timestamp with microseconds, as in ISO 8601 and in UTC."""
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if not isinstance(value, datetime.datetime):
+        return value.isoformat()
+    if value.tzinfo is None:
+        return value.isoformat(timespec="microseconds")
+    utc = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return f"{utc.isoformat(timespec='microseconds')}Z"
 
 
 def _float(value: int | Decimal, *, is_single: bool) -> float:
