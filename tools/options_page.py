@@ -66,13 +66,18 @@ take a form. Options with `ByTimestamp` in their name take only JSON of times in
 | `earliest` | offsets | the log start offset of each partition |
 | `latest` | offsets | the end of each partition, see below |
 | `{"orders": {"0": 23, "1": -2}}` | offsets | in this JSON, -2 is earliest and -1 is latest |
-| `-100` | offsets | the last 100 offsets of each partition; so `-1` is the last offset |
+| `-100` | offsets | the last 100 offsets of each partition |
 | `now`, `now-10m` | both | now, and ten minutes ago; units are `ms`, `s`, `m`, `h`, `d` and `w` |
 | `2026-11-01T00:00:00Z` | both | a date and time with its zone |
 | `1793491200000` | times | a time in ms since 1970 |
 | `-1`, `-2`, `-3` | times | latest, earliest, and the record with the largest timestamp |
 
-`asOfTimestamp` does not take the last form. `latest` is the log end offset of each partition. But
+`asOfTimestamp` does not take `-1`, `-2` and `-3`.
+
+**`-1` has three meanings.** As a value of `startingOffsets` it is the last offset of each partition. In JSON of offsets
+it is the end, as in Kafka. As a time it is the end, too.
+
+`latest` is the log end offset of each partition. But
 with `read_committed` it is the offset before the first open transaction, if there is one: the
 [last stable offset](glossary.md).
 

@@ -89,10 +89,9 @@ SECTIONS: Mapping[str, Mapping[str, ConfigMeaning]] = {
     },
     "Compression": {
         "compression.type": ConfigMeaning(
-            "The codec of new batches. `producer` means the codec of the writer, as in Kafka. "
-            "The writer is klog, and its codec is `zstd`, unless a write sets its option "
-            "`compression.type`. This option also wins over any other value of the config. klog "
-            "stores `none` as `uncompressed`. Existing batches keep their codec, also in a "
+            "The codec of new batches. `producer` is klog's own codec, `zstd`. The option "
+            "`compression.type` of a write wins over the config. klog also accepts `none`, and "
+            "stores it as `uncompressed`. Existing batches keep their codec, also in a "
             "compaction.",
             _WRITES,
         ),

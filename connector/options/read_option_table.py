@@ -78,8 +78,8 @@ STARTING_OFFSETS_BY_TIMESTAMP_STRATEGY = Option(
     Use.READ,
     values.choice("error", "latest", any_case=True),
     "What happens if a partition has no record at or after the start time. `error`: the read "
-    "fails, but if the start time is an age such as `now-10m`, the same happens as with `latest`. "
-    "`latest`: the read starts at the latest offset of the partition.",
+    "fails. `latest`: the read starts at the latest offset of the partition. An age, such as "
+    "`now-10m`, never fails: the read then starts at the latest offset.",
     default="error",
 )
 ENDING_OFFSETS = Option(

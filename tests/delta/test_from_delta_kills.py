@@ -12,7 +12,7 @@ import klog
 from klog.jobs import verify
 from tests.delta.changed_table import ChangedTable
 from tests.delta.copied_rows import TOPIC
-from tests.delta.from_delta_process import PYTHON_PATH, FromDeltaProcess
+from tests.delta.from_delta_process import NO_SETTINGS, PYTHON_PATH, FromDeltaProcess
 from tests.spark_faults.drivers import HOOKS, Fault
 from tests.spark_faults.standalone_cluster import Cluster
 
@@ -107,23 +107,32 @@ def test_killed_at_each_step(table: ChangedTable, tmp_path: Path, steps: Sequenc
 
 @pytest.mark.full
 def test_killed_workers_and_executors(table: ChangedTable, tmp_path: Path) -> None:
-    """On a cluster of two workers; Spark runs the tasks again."""
+    kill_workers_and_executors(table, tmp_path, words_of(table))
+
+
+def kill_workers_and_executors(
+    table: ChangedTable,
+    folder: Path,
+    words: Sequence[str],
+    settings: Mapping[str, str] = NO_SETTINGS,
+) -> None:
+    """Copy a table on a cluster of two workers, and check it; Spark runs the tasks again."""
     fill(table)
     faults = [
         Fault("worker", "kill", "staged", {"topic": TOPIC, "batch": 2}),
         Fault("executor", "executor", "stage", {"topic": TOPIC, "batch": 3}),
         Fault("another-worker", "kill", "staged", {"topic": TOPIC, "batch": 4}),
     ]
-    with Cluster(tmp_path / "cluster") as cluster:
+    with Cluster(folder / "cluster") as cluster:
         for name, expected in (("first", faults[:1]), ("later", faults[1:])):
             conf = {
-                **cluster.conf(tmp_path / name / "faults", HOOKS),
+                **cluster.conf(folder / name / "faults", HOOKS),
                 "spark.executorEnv.PYTHONPATH": PYTHON_PATH,
                 "spark.master": cluster.url,
                 "spark.task.maxFailures": "8",
+                **settings,
             }
-            arguments = words_of(table)
-            with FromDeltaProcess(tmp_path / name, arguments, expected, conf) as process:
+            with FromDeltaProcess(folder / name, words, expected, conf) as process:
                 process.report()
                 assert all(process.has_reached(fault.name) for fault in expected)
             if name == "first":

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import klog
 from klog.connector.embedded import Log
+from tests.delta.changed_table import ChangedTable
 from tests.delta.copied_rows import TOPIC, append, numbered
 from tests.delta.copy_process import CopyProcess
 from tests.delta.from_delta_process import FromDeltaProcess
+from tests.delta.test_from_delta_kills import kill_workers_and_executors
 from tests.delta.test_on_s3 import s3a_settings
 from tests.spark_faults.drivers import Fault
 from tests.support.store_servers import BUCKET, S3Server
@@ -53,3 +56,16 @@ def test_a_table_and_its_topic_on_s3(s3_server: S3Server, tmp_path: Path) -> Non
     assert report["startVersion"] == 1
     assert (report["records"], report["copiedVersions"]) == (100, 1)
     assert records(klog.open(f"s3://{prefix}/copy", **storage)) == records(source)
+
+
+def test_killed_workers_and_executors(
+    delta_spark: SparkSession, s3_server: S3Server, tmp_path: Path
+) -> None:
+    """A table with change data feed; the test changes it in the folder of the server."""
+    folder, prefix = s3_server.folder / tmp_path.name, f"{BUCKET}/{tmp_path.name}"
+    table = ChangedTable(delta_spark, str(folder / "table"), str(folder / "copy"))
+    words = ["--root", f"s3://{prefix}/copy", "--topic", TOPIC, "--key", "id"]
+    words += ["--table", f"s3a://{prefix}/table", "--option", "numPartitions=3"]
+    for name, text in {**s3_server.options(), "engine": "python"}.items():
+        words += ["--option", f"{name}={text}"]
+    kill_workers_and_executors(table, tmp_path, words, s3a_settings(s3_server))

@@ -17,20 +17,13 @@ from klog.jobs.copying_to_delta.batch_writer import MODES
 from klog.jobs.to_delta import run
 from tests.delta.copied_rows import TOPIC, append, new_log, rows_of_table, rows_of_topic
 from tests.delta.copy_process import CopyProcess, commits, data_files
+from tests.delta.killed_executors import ExecutorKills
 from tests.spark_faults.standalone_cluster import Cluster
 
 pytestmark = [pytest.mark.delta, pytest.mark.slow]
 
 BATCH = 40
 RECORDS = 400
-
-
-def process_folder(process: psutil.Process) -> list[str]:
-    """Return the working directory of a process, in a list; empty if it has ended."""
-    try:
-        return [process.cwd()]
-    except psutil.Error:
-        return []
 
 
 def records(start: int, end: int) -> list[tuple[str | None, str | None]]:
@@ -193,27 +186,9 @@ def test_killed_executors(
     append(log, records(0, RECORDS))
     arguments = ["--root", str(root), "--topic", TOPIC, "--table", str(table), "--mode", mode]
     arguments += ["--option", f"engine={engine}", "--option", f"maxOffsetsPerTrigger={BATCH}"]
-    killed: set[int] = set()
-
-    def kill_an_executor(cluster: Cluster) -> bool:
-        for process in psutil.process_iter(["cmdline"]):
-            words = process.info["cmdline"] or []
-            is_executor = any(word.endswith("CoarseGrainedExecutorBackend") for word in words)
-            is_of_cluster = any(str(cluster.work) in word for word in process_folder(process))
-            if is_executor and is_of_cluster and data_files(table) > len(killed):
-                process.send_signal(signal.SIGKILL)
-                killed.add(process.pid)
-        return len(killed) >= 3
-
     with Cluster(tmp_path / "cluster") as cluster:
-        conf = {
-            "spark.master": cluster.url,
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.executor.memory": "512m",
-            "spark.task.maxFailures": "8",
-        }
-        with CopyProcess(tmp_path / "run", arguments, **conf) as process:
-            process.wait_until(lambda: kill_an_executor(cluster))
+        kills = ExecutorKills(cluster, table)
+        with CopyProcess(tmp_path / "run", arguments, **kills.settings()) as process:
+            process.wait_until(kills.are_done)
             process.report()
     assert rows_of_table(delta_spark, str(table)) == rows_of_topic(log)

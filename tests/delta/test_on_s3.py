@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 import klog
-from tests.delta.copied_rows import TOPIC, append, numbered, rows_of_topic
-from tests.delta.copy_process import CopyProcess
+from klog.connector.embedded import Log
+from klog.jobs.copying_to_delta.batch_writer import MODES
+from tests.delta.copied_rows import TOPIC, append, rows_of_table, rows_of_topic
+from tests.delta.copy_process import CopyProcess, commits
+from tests.delta.killed_executors import ExecutorKills
 from tests.delta.verb_process import SETTINGS
+from tests.spark_faults.standalone_cluster import Cluster
 from tests.support.store_servers import ACCESS_KEY_ID, BUCKET, SECRET_ACCESS_KEY, S3Server
 from tools.jars import jars
 
@@ -30,49 +35,66 @@ def s3a_settings(server: S3Server) -> dict[str, str]:
     }
 
 
-def test_a_topic_and_its_table_on_s3(s3_server: S3Server, tmp_path: Path) -> None:
+class TopicOnS3:
+    """A topic on the server, and the arguments of its copy."""
+
+    def __init__(self, server: S3Server, name: str, mode: str) -> None:
+        """Create it, under a prefix of the bucket."""
+        prefix = f"{BUCKET}/{name}"
+        options = server.options()
+        storage = {name.removeprefix("storage."): text for name, text in options.items()}
+        self.log: Log = klog.open(f"s3://{prefix}/root", **storage)
+        self.log.create_topic(TOPIC, partitions=2)
+        self.folder = server.folder / name / "table"
+        self.arguments = ["--root", f"s3://{prefix}/root", "--topic", TOPIC, "--mode", mode]
+        self.arguments += [
+            "--table",
+            f"s3a://{prefix}/table",
+            "--option",
+            "maxOffsetsPerTrigger=50",
+        ]
+        for option, text in options.items():
+            self.arguments += ["--option", f"{option}={text}"]
+
+    def append(self, start: int, end: int) -> None:
+        """Write records with keys of their own."""
+        append(self.log, [(f"k{number}", f"v{number}") for number in range(start, end)])
+
+    def check(self, spark: SparkSession) -> None:
+        """Compare the table with the topic; a table names its files by relative paths."""
+        assert rows_of_table(spark, str(self.folder)) == rows_of_topic(self.log)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_killed_driver(
+    delta_spark: SparkSession, s3_server: S3Server, tmp_path: Path, mode: str
+) -> None:
     """The second run is killed in the middle; a third one ends what it has begun."""
-    prefix = f"{BUCKET}/{tmp_path.name}"
-    options = s3_server.options()
-    log = klog.open(
-        f"s3://{prefix}/root",
-        **{name.removeprefix("storage."): text for name, text in options.items()},
-    )
-    log.create_topic(TOPIC, partitions=2)
-    arguments = ["--root", f"s3://{prefix}/root", "--topic", TOPIC]
-    arguments += ["--table", f"s3a://{prefix}/table", "--option", "maxOffsetsPerTrigger=50"]
-    for name, text in options.items():
-        arguments += ["--option", f"{name}={text}"]
+    topic = TopicOnS3(s3_server, tmp_path.name, mode)
     settings = s3a_settings(s3_server)
-    append(log, numbered(0, 100))
-    with CopyProcess(tmp_path / "first", arguments, **settings) as process:
+    topic.append(0, 100)
+    with CopyProcess(tmp_path / "first", topic.arguments, **settings) as process:
         assert process.report()["rowsInserted"] == 100
-    append(log, numbered(100, 300))
-    table = s3_server.folder / tmp_path.name / "table"
-    commits = len(list(table.glob("_delta_log/*.json")))
-    with CopyProcess(tmp_path / "killed", arguments, **settings) as process:
-        process.wait_until(lambda: len(list(table.glob("_delta_log/*.json"))) > commits)
-    with CopyProcess(tmp_path / "last", arguments, **settings) as process:
+    topic.append(100, 300)
+    before = commits(topic.folder)
+    with CopyProcess(tmp_path / "killed", topic.arguments, **settings) as process:
+        process.wait_until(lambda: commits(topic.folder) > before)
+    with CopyProcess(tmp_path / "last", topic.arguments, **settings) as process:
         report = process.report()
     assert report["partitions"][0]["startOffset"] > 0
-    offsets = _copied_offsets(table)
-    assert offsets == sorted((row["partition"], row["offset"]) for row in rows_of_topic(log))
+    topic.check(delta_spark)
 
 
-def _copied_offsets(table: Path) -> list[tuple[int, int]]:
-    """Return the places of the rows, from the files that the log of the table names."""
-    import json
-
-    import pyarrow.parquet as pq
-
-    paths = [
-        json.loads(line)["add"]["path"]
-        for commit in sorted(table.glob("_delta_log/*.json"))
-        for line in commit.read_text().splitlines()
-        if "add" in json.loads(line)
-    ]
-    columns = ["partition", "offset"]
-    rows = [
-        row for path in paths for row in pq.read_table(table / path, columns=columns).to_pylist()
-    ]
-    return sorted((row["partition"], row["offset"]) for row in rows)
+@pytest.mark.parametrize("mode", MODES)
+def test_killed_executors(
+    delta_spark: SparkSession, s3_server: S3Server, tmp_path: Path, mode: str
+) -> None:
+    topic = TopicOnS3(s3_server, tmp_path.name, mode)
+    topic.append(0, 400)
+    with Cluster(tmp_path / "cluster") as cluster:
+        kills = ExecutorKills(cluster, topic.folder)
+        settings = {**s3a_settings(s3_server), **kills.settings()}
+        with CopyProcess(tmp_path / "run", topic.arguments, **settings) as process:
+            process.wait_until(kills.are_done)
+            process.report()
+    topic.check(delta_spark)
