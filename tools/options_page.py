@@ -74,8 +74,8 @@ take a form. Options with `ByTimestamp` in their name take only JSON of times in
 
 `asOfTimestamp` does not take `-1`, `-2` and `-3`.
 
-**`-1` has three meanings.** As a value of `startingOffsets` it is the last offset of each partition. In JSON of offsets
-it is the end, as in Kafka. As a time it is the end, too.
+**`-1` has three meanings.** As a value of `startingOffsets` it is the last offset of each
+partition. In JSON of offsets it is the end, as in Kafka. As a time it is the end, too.
 
 `latest` is the log end offset of each partition. But
 with `read_committed` it is the offset before the first open transaction, if there is one: the

@@ -75,26 +75,12 @@ TEST: Sequence[Lane] = (
 )
 """What the README calls."""
 CI: Sequence[Lane] = (
-    [
-        SPARK_ARCHIVE,
-        _sampled(ON_SPARK),
-        ("make", "scala"),
-        ("make", "fuzz", "FUZZ_SECONDS=2"),
-    ],
-    [
-        _sampled(ON_STORES),
-        _sampled(ON_CLUSTERS),
-        ("make", "bench-tiny"),
-        _not_full(SLOW),
-    ],
+    [SPARK_ARCHIVE, _sampled(ON_SPARK), ("make", "scala"), ("make", "fuzz", "FUZZ_SECONDS=1")],
+    [_sampled(ON_STORES), _sampled(ON_CLUSTERS), _not_full(SLOW)],
     [_sampled(ON_KAFKA), _sampled(ON_DELTA), _sampled(DELTA_KILLS)],
-    [
-        ("make", "lint"),
-        ("make", "docs"),
-        ("make", "types"),
-        _not_full(UNIT),
-    ],
+    [("make", "lint"), ("make", "docs"), ("make", "types"), _not_full(UNIT)],
 )
+"""The fuzzer has a second for each decoder: it takes whole seconds."""
 FULL: Sequence[Lane] = (
     [SPARK_ARCHIVE, ("pytest", ON_SPARK), ("make", "smoke-min")],
     [

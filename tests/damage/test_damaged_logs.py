@@ -44,9 +44,10 @@ from tests.support.sampled_cases import sampled
 from tests.support.waiting import TIMEOUT_SECONDS
 
 
-def of(cases: list[Case]) -> pytest.MarkDecorator:
-    """Run a test for cases."""
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "-"))
+def of(cases: list[Case], often: int = 1) -> pytest.MarkDecorator:
+    """Run a test for cases; of as many as `often` says, all but one run with `make full` only."""
+    marked = sampled(cases, often, pytest.mark.full)
+    return pytest.mark.parametrize("case", marked, ids=lambda case: case.name.replace(" ", "-"))
 
 
 @of(REFUSED)
@@ -75,7 +76,7 @@ def test_the_rows_are_the_right_ones(case: Case, tmp_path: Path) -> None:
     assert read_both(directory) == expected
 
 
-@of([case for case in ANSWERED if case.expected is not nothing])
+@of([case for case in ANSWERED if case.expected is not nothing], often=4)
 def test_parts_of_the_rows_in_many_slices(case: Case, tmp_path: Path) -> None:
     directory, spot = case.damaged(tmp_path)
     assert not isinstance(case.expected, Refused)

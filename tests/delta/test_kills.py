@@ -24,19 +24,35 @@ pytestmark = [pytest.mark.delta, pytest.mark.slow]
 
 BATCH = 40
 RECORDS = 400
+STEPS: dict[str, tuple[Callable[[Path], int], int]] = {
+    "the table was created": (commits, 1),
+    "a file is written, and no commit": (data_files, 1),
+    "a commit has landed": (commits, 1),
+    "the next batch is on its way": (data_files, 4),
+}
+"""What is seen of the table when a run is killed: so many more commits or data files."""
+IN_CI = ["a file is written, and no commit", "a commit has landed"]
 
 
 def records(start: int, end: int) -> list[tuple[str | None, str | None]]:
     return [(f"k{number}", f"v{number}") for number in range(start, end)]
 
 
-@pytest.mark.parametrize("mode", ["append", pytest.param("upsert", marks=pytest.mark.full)])
-def test_killed_at_each_step(delta_spark: SparkSession, tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "steps"),
+    [
+        pytest.param("append", IN_CI, id="ci"),
+        *(pytest.param(mode, [*STEPS], id=mode, marks=pytest.mark.full) for mode in MODES),
+    ],
+)
+def test_killed_at_each_step(
+    delta_spark: SparkSession, tmp_path: Path, mode: str, steps: Sequence[str]
+) -> None:
     """Each run is killed at its step; the last one ends. Each record is in the table once."""
     root, table = tmp_path / "root", tmp_path / "table"
     log = new_log(str(root))
     append(log, records(0, RECORDS))
-    _kill_at_each_step(tmp_path, ["--mode", mode])
+    _kill_at_each_step(tmp_path, ["--mode", mode], steps)
     assert rows_of_table(delta_spark, str(table)) == rows_of_topic(log)
 
 
@@ -47,7 +63,7 @@ def test_killed_with_dead_letters(delta_spark: SparkSession, tmp_path: Path) -> 
     dead = str(tmp_path / "dead")
     options = ["-s", "key=string", "-s", "value=integer"]
     _kill_at_each_step(
-        tmp_path, [*options, "--on-error", "dead-letters", "--dead-letter-table", dead]
+        tmp_path, [*options, "--on-error", "dead-letters", "--dead-letter-table", dead], [*STEPS]
     )
     keys = [
         [row["key"] for row in delta_spark.read.format("delta").load(path).select("key").collect()]
@@ -62,7 +78,7 @@ def _has_more_commits(table: Path, count: int) -> bool:
     return commits(table) > count
 
 
-def _kill_at_each_step(folder: Path, options: Sequence[str]) -> None:
+def _kill_at_each_step(folder: Path, options: Sequence[str], steps: Sequence[str]) -> None:
     root, table = folder / "root", folder / "table"
     arguments = [
         *("--root", str(root), "--topic", TOPIC, "--table", str(table), *options),
@@ -73,13 +89,7 @@ def _kill_at_each_step(folder: Path, options: Sequence[str]) -> None:
         number = count(table)
         return lambda: count(table) >= number + more
 
-    steps: dict[str, tuple[Callable[[Path], int], int]] = {
-        "the table was created": (commits, 1),
-        "a file is written, and no commit": (data_files, 1),
-        "a commit has landed": (commits, 1),
-        "the next batch is on its way": (data_files, 4),
-    }
-    for number, (count, more) in enumerate(steps.values()):
+    for number, (count, more) in enumerate(map(STEPS.__getitem__, steps)):
         with CopyProcess(folder / str(number), arguments) as process:
             process.wait_until(after(count, more))
     with CopyProcess(folder / "last", arguments) as process:

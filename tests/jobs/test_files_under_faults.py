@@ -27,8 +27,8 @@ from tests.jobs.file_rows import START_MS, directory_rows, log_rows, manifest_ro
 
 SEEDS = [
     *range(12),
-    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 48)),
-    *(pytest.param(seed, marks=[pytest.mark.slow, pytest.mark.full]) for seed in range(48, 120)),
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 24)),
+    *(pytest.param(seed, marks=[pytest.mark.slow, pytest.mark.full]) for seed in range(24, 120)),
 ]
 MAX_DEPTH = 3
 
