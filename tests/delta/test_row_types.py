@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import StructType
 
+from klog.errors import OptionError, SchemaError
+from klog.jobs.copying_to_delta.batch_writer import BatchWriter
 from klog.jobs.copying_to_delta.row_types import changed_types, missing_fields, unsupported_types
 
 pytestmark = [pytest.mark.delta, pytest.mark.usefixtures("delta_spark")]
@@ -44,6 +46,28 @@ CHANGED = [
     ("v map<string, double>", "v map<string, int>", "v.value is int, and double in the rows"),
     ("v map<string, int>", "v map<int, int>", "v.key is int, and string in the rows"),
 ]
+
+
+def columns(ddl: str) -> StructType:
+    parsed = StructType.fromDDL(ddl)
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
+def test_each_reason_to_refuse_a_table() -> None:
+    """One test, so that CI runs them all."""
+    keyed = "topic string, partition int, offset bigint, timestamp timestamp, key string"
+    for rows, table, mode, error, message in [
+        ("v interval year", "v string", "append", SchemaError, "Delta has no such type"),
+        ("v string", "v int", "append", SchemaError, "its v is int, and string in the rows"),
+        (keyed, keyed[:-12], "upsert", OptionError, "upsert needs its column key"),
+        (f"{keyed}, v int", keyed, "upsert", OptionError, "it has no v. Give --merge-schema"),
+    ]:
+        writer = BatchWriter("lake.orders", mode, merge_schema=False)
+        with pytest.raises(error, match=f"table lake.orders: .*{message}"):
+            writer.check_columns(columns(rows), columns(table))
+    adding = BatchWriter("lake.orders", "append", merge_schema=True)
+    adding.check_columns(columns("v int, w int"), columns("v int"))
 
 
 @pytest.mark.parametrize(("rows", "table"), HELD)
