@@ -52,8 +52,8 @@ def _after_user(part: str, scheme: str) -> str:
     host = part.partition("/")[0]
     if host.rfind("@") > host.find(":") >= 0:
         return f"***{part[host.rindex('@') :]}"
-    if (password := _PASSWORD_WITH_SLASH.match(part)) is not None:
-        return f"***@{part[password.end() :]}"
+    if (user_info := _PASSWORD_WITH_SLASH.match(part)) is not None:
+        return f"***@{part[user_info.end() :]}"
     end = _QUERY.split(host, maxsplit=1)[0].rfind("@")
     is_token = end >= 0 and scheme.lower().endswith(_WITH_TOKEN_AS_USER)
     return f"***{part[end:]}" if is_token else part

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -115,9 +115,14 @@ def kill_workers_and_executors(
     folder: Path,
     words: Sequence[str],
     settings: Mapping[str, str] = NO_SETTINGS,
+    publish: Callable[[], None] = lambda: None,
 ) -> None:
-    """Copy a table on a cluster of two workers, and check it; Spark runs the tasks again."""
+    """Copy a table on a cluster of two workers, and check it; Spark runs the tasks again.
+
+    `publish` is called after each change of the table.
+    """
     fill(table)
+    publish()
     faults = [
         Fault("worker", "kill", "staged", {"topic": TOPIC, "batch": 2}),
         Fault("executor", "executor", "stage", {"topic": TOPIC, "batch": 3}),
@@ -137,6 +142,7 @@ def kill_workers_and_executors(
                 assert all(process.has_reached(fault.name) for fault in expected)
             if name == "first":
                 change(table)
+                publish()
     check(table)
 
 

@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 import klog
 from klog.connector.embedded import Log
+from klog.connector.options.storage_options import parse_storage_options
+from klog.connector.store.store_for_url import writable_store_for
 from tests.delta.changed_table import ChangedTable
 from tests.delta.copied_rows import TOPIC, append, numbered
 from tests.delta.copy_process import CopyProcess
@@ -61,11 +63,23 @@ def test_a_table_and_its_topic_on_s3(s3_server: S3Server, tmp_path: Path) -> Non
 def test_killed_workers_and_executors(
     delta_spark: SparkSession, s3_server: S3Server, tmp_path: Path
 ) -> None:
-    """A table with change data feed; the test changes it in the folder of the server."""
+    """The test changes a table with change data feed on local disk, and uploads its files."""
     folder, prefix = s3_server.folder / tmp_path.name, f"{BUCKET}/{tmp_path.name}"
-    table = ChangedTable(delta_spark, str(folder / "table"), str(folder / "copy"))
+    table = ChangedTable(delta_spark, str(tmp_path / "table"), str(folder / "copy"))
+    store, _ = writable_store_for(
+        f"s3://{prefix}/table", parse_storage_options(s3_server.options())
+    )
+    uploaded: set[Path] = set()
+
+    def publish() -> None:
+        files = {path for path in Path(table.path).rglob("*") if path.is_file()}
+        for path in sorted(files - uploaded):
+            url = f"s3://{prefix}/table/{path.relative_to(table.path)}"
+            store.put(url, [path.read_bytes()])
+        uploaded.update(files)
+
     words = ["--root", f"s3://{prefix}/copy", "--topic", TOPIC, "--key", "id"]
     words += ["--table", f"s3a://{prefix}/table", "--option", "numPartitions=3"]
     for name, text in {**s3_server.options(), "engine": "python"}.items():
         words += ["--option", f"{name}={text}"]
-    kill_workers_and_executors(table, tmp_path, words, s3a_settings(s3_server))
+    kill_workers_and_executors(table, tmp_path, words, s3a_settings(s3_server), publish)
