@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 import psutil
@@ -74,8 +73,10 @@ def test_killed_with_dead_letters(delta_spark: SparkSession, tmp_path: Path) -> 
     assert sorted(map(bytes, keys[1])) == sorted(f"k{number}".encode() for number in range(100))
 
 
-def _has_more_commits(table: Path, count: int) -> bool:
-    return commits(table) > count
+def after(count: Callable[[Path], int], table: Path, more: int) -> Callable[[], bool]:
+    """Return a function: whether a table has so many more commits or data files than now."""
+    number = count(table)
+    return lambda: count(table) >= number + more
 
 
 def _kill_at_each_step(folder: Path, options: Sequence[str], steps: Sequence[str]) -> None:
@@ -84,14 +85,9 @@ def _kill_at_each_step(folder: Path, options: Sequence[str], steps: Sequence[str
         *("--root", str(root), "--topic", TOPIC, "--table", str(table), *options),
         *("--option", f"maxOffsetsPerTrigger={BATCH}"),
     ]
-
-    def after(count: Callable[[Path], int], more: int) -> Callable[[], bool]:
-        number = count(table)
-        return lambda: count(table) >= number + more
-
     for number, (count, more) in enumerate(map(STEPS.__getitem__, steps)):
         with CopyProcess(folder / str(number), arguments) as process:
-            process.wait_until(after(count, more))
+            process.wait_until(after(count, table, more))
     with CopyProcess(folder / "last", arguments) as process:
         report = process.report()
     assert report["partitions"][0]["startOffset"] > 0, "no killed run has committed anything"
@@ -146,9 +142,9 @@ def test_continuous_runs_are_killed(delta_spark: SparkSession, tmp_path: Path, m
     for start in (0, 30):
         with CopyProcess(tmp_path / str(start), arguments) as process:
             for number in range(start, start + 30, 10):
-                before = commits(table)
+                is_copied = after(commits, table, 1)
                 append(log, records(number, number + 10))
-                process.wait_until(partial(_has_more_commits, table, before))
+                process.wait_until(is_copied)
     run(delta_spark, str(root), TOPIC, str(table), mode=mode)
     assert rows_of_table(delta_spark, str(table)) == rows_of_topic(log)
 
