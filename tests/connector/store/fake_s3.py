@@ -52,6 +52,7 @@ class FakeS3:
     expired: set[str] = field(default_factory=set)
     """Access keys that are refused."""
     hides_absent: bool = False
+    page_names: int = PAGE_NAMES
     answers: deque[Answer] = field(default_factory=deque)
     objects: dict[str, bytes] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
@@ -88,7 +89,7 @@ class FakeS3:
             if key.startswith(prefix) and key > after
         }
         following = sorted(name for name in names if name > after)
-        page = following[:PAGE_NAMES]
+        page = following[: self.page_names]
         listed = "".join(
             f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>"
             if name.endswith("/")

@@ -193,16 +193,17 @@ def test_load_does_not_grow_with_the_history(bill: Bill) -> None:
 
 
 def test_listing_starts_at_the_checkpoint(bill: Bill) -> None:
-    """2,500 commits are retained, 10 of them after the checkpoint: one page, not three.
+    """250 commits are retained, 10 of them after the checkpoint: one page of 100, not three.
 
     The expiration files and the checkpoints are a listing each, too.
     """
+    bill.fake.page_names = 100
     memory = CountingStore()
     log = topic_log(memory, bill.clock)
-    checkpointed = appended(log, created(log), 2489)
+    checkpointed = appended(log, created(log), 239)
     checkpoint_writer.write_checkpoint(log, checkpointed)
     state = appended(log, checkpointed, 10)
-    assert len(log.names(log.paths.commits)) == 2500
+    assert len(log.names(log.paths.commits)) == 250
     bill.fake.objects |= {f"/bucket{path}": data for path, data in memory.files.items()}
     assert bill.log().load().version == state.version
     assert bill.request_counts() == {"GET": 1 + 10 + 1, "LIST": 1 + 1 + 1, "HEAD": 1}
@@ -210,7 +211,7 @@ def test_listing_starts_at_the_checkpoint(bill: Bill) -> None:
     (checkpoint,) = log.names(log.paths.checkpoints)
     del bill.fake.objects[f"/bucket{log.paths.checkpoints}/{checkpoint}"]
     assert bill.log().load().version == state.version
-    assert bill.request_counts() == {"GET": 2500 + 1, "LIST": 3 + 1 + 1, "HEAD": 2}
+    assert bill.request_counts() == {"GET": 250 + 1, "LIST": 3 + 1 + 1, "HEAD": 2}
 
 
 def test_requests_of_the_probe(bill: Bill) -> None:
