@@ -66,7 +66,7 @@ demo: jar ## The main jobs: a broker's directory read, a stream written exactly 
 test: jar ## Tests of all suites, side by side: 25 to 65 minutes on two cores
 	$(SUITES) test
 
-ci: jar $(FUZZ_READY) ## What .ci/run runs: tests, linters, types, the site, the fuzzer
+ci: jar ## What .ci/run runs: tests, linters, types, the site, the tests of jvm/
 	$(SUITES) ci
 
 full: jar $(FUZZ_READY) ## Everything: all seeds, kills, demos and versions, before an issue is done

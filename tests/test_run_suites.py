@@ -1,8 +1,9 @@
-"""The runs of tools/run_suites.py: each test is in one lane, and a failed step fails the run."""
+"""The runs of tools/run_suites.py: each test is in one step, and a failed step fails the run."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -11,22 +12,19 @@ from _pytest.mark.expression import Expression
 
 from tests.support.project import PROJECT
 from tools import run_suites
-from tools.run_suites import CI, FULL, TEST, Lane, Run
+from tools.run_suites import CI, FULL, TEST, Run, Step
 from tools.suite_times import SUITES
 
 MARKERS = [*SUITES, "minio", "full"]
 SETTINGS = (PROJECT / "pyproject.toml").read_text()
 
 
-def expressions(lanes: list[Lane]) -> list[str]:
-    return [step[1] for lane in lanes for step in lane if step[0] == "pytest"]
-
-
-def lanes_with(lanes: list[Lane], markers: tuple[str, ...]) -> int:
-    """Return how many lanes run a test with these markers."""
+def steps_with(steps: Sequence[Step], markers: tuple[str, ...]) -> int:
+    """Return how many steps run a test with these markers."""
     return sum(
-        Expression.compile(text).evaluate(lambda name, /, **_: name in markers)
-        for text in expressions(lanes)
+        Expression.compile(step[1]).evaluate(lambda name, /, **_: name in markers)
+        for step in steps
+        if step[0] == "pytest"
     )
 
 
@@ -36,31 +34,31 @@ def test_each_marker_is_a_suite_or_part_of_one() -> None:
 
 
 @pytest.mark.parametrize("size", range(len(MARKERS) + 1))
-def test_each_test_is_in_one_lane(size: int) -> None:
+def test_each_test_is_in_one_step(size: int) -> None:
     for markers in combinations(MARKERS, size):
         if "delta" in markers and {"spark", "package"} & {*markers}:
             continue  # No test has both: the sessions have other jars.
         if "minio" in markers and "full" not in markers:
             continue  # No test has one alone: to build MinIO takes minutes.
-        assert lanes_with([*FULL], markers) == 1
-        assert lanes_with([*CI], markers) == ("full" not in markers)
-        assert lanes_with([*TEST], markers) == ("full" not in markers)
+        assert steps_with(FULL, markers) == 1
+        assert steps_with(CI, markers) == ("full" not in markers)
+        assert steps_with(TEST, markers) == ("full" not in markers)
 
 
-def test_a_failed_step_ends_its_lane_and_fails_the_run(
+def test_a_failed_step_fails_the_run_and_ends_no_other(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = Run(tmp_path)
-    lanes = [[("make", "no-such-task"), ("make", "help")], [("make", "help")]]
-    assert not run.run(lanes)
+    steps = [("make", "no-such-task"), *[("make", "help")] * run_suites.WORKERS]
+    assert not run.run(steps)
     assert sorted((step.name, step.is_passed) for step in run.steps) == [
-        ("make help", True),
+        *[("make help", True)] * run_suites.WORKERS,
         ("make no-such-task", False),
     ]
     assert "no-such-task" in capfd.readouterr().out
 
 
-def test_seconds_of_lanes_are_added_up(tmp_path: Path) -> None:
+def test_seconds_of_steps_are_added_up(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"unit": [3, 1.5]}')
     (tmp_path / "b.json").write_text('{"unit": [1, 0.5], "spark": [2, 60.0]}')
     assert Run(tmp_path).suites() == {"unit": (4, 2.0), "spark": (2, 60.0)}
@@ -69,7 +67,7 @@ def test_seconds_of_lanes_are_added_up(tmp_path: Path) -> None:
 def test_a_run_ends_with_its_table(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(run_suites.RUNS, "test", ([[("make", "help")]], ""))
+    monkeypatch.setitem(run_suites.RUNS, "test", ([("make", "help")], ""))
     assert run_suites.main("test") == 0
     *_, steps, suites, total = capfd.readouterr().out.splitlines()
     assert steps.endswith("s  make help")
@@ -80,7 +78,7 @@ def test_a_run_ends_with_its_table(
 def test_a_run_that_fails_ends_with_what_failed(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(run_suites.RUNS, "test", ([[("make", "no-such-task")]], ""))
+    monkeypatch.setitem(run_suites.RUNS, "test", ([("make", "no-such-task")], ""))
     assert run_suites.main("test") == 1
     _, end = capfd.readouterr().out.split("== the end of make no-such-task\n")
     error, total = end.splitlines()

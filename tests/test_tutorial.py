@@ -48,6 +48,7 @@ def test_the_steps_without_delta_run_as_pasted(tmp_path: Path) -> None:
 
 
 @pytest.mark.delta
+@pytest.mark.full  # CI runs the pages of tables (tests/delta/test_pages_of_tables.py).
 def test_the_steps_with_delta_run(tmp_path: Path) -> None:
     """As pasted, but for the jars of Delta: they are those that tests have already."""
     folder, conf = project_with_settings(tmp_path, SETTINGS)

@@ -1,12 +1,11 @@
 """Run test suites side by side: `python -m tools.run_suites test`, `ci` or `full`.
 
-The rule: a lane is a list of steps that run one after another; the lanes of a run start together,
-because suites that wait for servers leave the cores to suites that compute. A step that fails ends
-its lane; the other lanes run to their end. A step's output is printed when the step ends, so that
-lanes do not mix. The last lines are a table: seconds of each step and what it took of the cores,
-which is what the lanes share; then tests and seconds of each suite. How the failed steps ended
-comes again below it, so that the end of a log says what is wrong. The exit code is 1 if a step
-failed.
+The rule: a run is one list of steps. Three workers take them in its order, so suites that wait for
+servers leave the cores to suites that compute, and no core is idle while steps are left. A step
+that fails ends none of the others. A step's output is printed when the step ends, so that steps do
+not mix. The last lines are a table: seconds of each step and what it took of the cores, which is
+what the steps share; then tests and seconds of each suite. How the failed steps ended comes again
+below it, so that the end of a log says what is wrong. The exit code is 1 if a step failed.
 """
 
 from __future__ import annotations
@@ -27,16 +26,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tools import spark_archive
-from tools.minio import has_minio
 from tools.suite_times import line_of
 
 Step: TypeAlias = tuple[str, ...]
 """`pytest EXPRESSION ...` runs the tests that a marker expression selects, `make TASK` a task, and
-`tool NAME` a module of `tools`. MinIO is left out if there is no Go (tests/conftest.py says so)."""
-Lane: TypeAlias = Sequence[Step]
-MINIO = ("tool", "minio")
+`tool NAME` a module of `tools`."""
 SPARK_ARCHIVE = ("tool", "spark_archive")
-"""The first tests on Spark wait for it; what other lanes start meanwhile does without it."""
+"""Sessions that start before its end do without it, so it is the first step."""
 
 UNIT = "not spark and not delta and not kafka and not stores and not package and not slow"
 """Quick tests, without Java."""
@@ -53,8 +49,8 @@ ON_KAFKA = "kafka and not spark and not delta and not package and not stores"
 ON_STORES = "stores and not spark and not delta and not package"
 
 
-PARAMETER_SETS = 3
-"""Of each test with servers or Spark, in CI."""
+ENGINES = 2
+"""So many parameter sets of each test on Spark run in CI: parameters often are the two engines."""
 
 
 def _not_full(expression: str) -> Step:
@@ -62,43 +58,50 @@ def _not_full(expression: str) -> Step:
     return ("pytest", f"{expression} and not full")
 
 
-def _sampled(expression: str) -> Step:
-    """Return the tests of a suite that CI runs, with a few parameter sets of each."""
-    return (*_not_full(expression), f"--parameter-sets={PARAMETER_SETS}")
+def _sampled(expression: str, count: int = 1) -> Step:
+    """Return the tests of a suite that CI runs, with so many parameter sets of each."""
+    return (*_not_full(expression), f"--parameter-sets={count}")
 
 
-TEST: Sequence[Lane] = (
-    [SPARK_ARCHIVE, _sampled(ON_SPARK)],
-    [_sampled(ON_STORES), _sampled(ON_CLUSTERS), _not_full(SLOW)],
-    [_sampled(ON_KAFKA), _sampled(DELTA_KILLS)],
-    [_not_full(UNIT), _sampled(ON_DELTA)],
+WORKERS = 3
+"""So many steps run at once."""
+TEST: Sequence[Step] = (
+    SPARK_ARCHIVE,
+    _not_full(UNIT),
+    _sampled(ON_KAFKA),
+    _sampled(ON_STORES),
+    _sampled(ON_SPARK, ENGINES),
+    _sampled(ON_DELTA, ENGINES),
+    _sampled(ON_CLUSTERS, ENGINES),
+    _not_full(SLOW),
+    _sampled(DELTA_KILLS),
 )
-"""What the README calls."""
-CI: Sequence[Lane] = (
-    [SPARK_ARCHIVE, _sampled(ON_SPARK), ("make", "scala"), ("make", "fuzz", "FUZZ_SECONDS=1")],
-    [_sampled(ON_STORES), _sampled(ON_CLUSTERS), _not_full(SLOW)],
-    [_sampled(ON_KAFKA), _sampled(ON_DELTA), _sampled(DELTA_KILLS)],
-    [("make", "lint"), ("make", "docs"), ("make", "types"), _not_full(UNIT)],
+"""What the README calls. The longest are first, and those that wait for servers."""
+CI: Sequence[Step] = (
+    *TEST,
+    ("make", "scala"),
+    ("make", "docs"),
+    ("make", "types"),
+    ("make", "lint"),
 )
-"""The fuzzer has a second for each decoder: it takes whole seconds."""
-FULL: Sequence[Lane] = (
-    [SPARK_ARCHIVE, ("pytest", ON_SPARK), ("make", "smoke-min")],
-    [
-        MINIO,
-        ("pytest", ON_STORES),
-        ("pytest", ON_CLUSTERS),
-        ("make", "fuzz"),
-        ("make", "spark-next"),
-    ],
-    [("pytest", ON_KAFKA), ("make", "scala"), ("pytest", ON_DELTA), ("make", "bench-tiny-all")],
-    [
-        ("make", "lint"),
-        ("make", "browser"),
-        ("make", "types"),
-        ("pytest", UNIT),
-        ("pytest", SLOW),
-        ("pytest", DELTA_KILLS),
-    ],
+FULL: Sequence[Step] = (
+    SPARK_ARCHIVE,
+    ("pytest", UNIT),
+    ("pytest", ON_KAFKA),
+    ("pytest", ON_STORES),
+    ("pytest", ON_SPARK),
+    ("pytest", ON_DELTA),
+    ("pytest", ON_CLUSTERS),
+    ("pytest", SLOW),
+    ("pytest", DELTA_KILLS),
+    ("make", "smoke-min"),
+    ("make", "spark-next"),
+    ("make", "bench-tiny-all"),
+    ("make", "fuzz"),
+    ("make", "scala"),
+    ("make", "browser"),
+    ("make", "types"),
+    ("make", "lint"),
 )
 SLOWEST = 15
 """So many tests of each step are named with their seconds."""
@@ -130,7 +133,7 @@ class StepResult:
 
 @dataclass(slots=True)
 class Run:
-    """The lanes of one run: their processes while they run, their results afterwards.
+    """The steps of one run: their processes while they run, their results afterwards.
 
     `jvm_options` are those of Spark's drivers.
     """
@@ -142,9 +145,10 @@ class Run:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_stopped: bool = False
 
-    def run(self, lanes: Sequence[Lane]) -> bool:
-        """Run all lanes to their end; return whether every step passed."""
-        threads = [threading.Thread(target=self._run_lane, args=[lane]) for lane in lanes]
+    def run(self, steps: Sequence[Step]) -> bool:
+        """Run all steps, in their order; return whether every step passed."""
+        waiting = deque(steps)
+        threads = [threading.Thread(target=self._work, args=[waiting]) for _ in range(WORKERS)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -166,20 +170,21 @@ class Run:
                 totals[suite] = (totals[suite][0] + tests, totals[suite][1] + seconds)
         return dict(totals)
 
-    def _run_lane(self, lane: Lane) -> None:
-        for step in lane:
-            if step == MINIO and not has_minio():
-                continue
-            if not self._run_step(step):
+    def _work(self, waiting: deque[Step]) -> None:
+        while True:
+            try:
+                step = waiting.popleft()
+            except IndexError:  # Another worker has the last one.
                 return
+            self._run_step(step)
 
-    def _run_step(self, step: Step) -> bool:
+    def _run_step(self, step: Step) -> None:
         name = " ".join(step)
         started = time.monotonic()
         with tempfile.TemporaryFile(dir=self.folder) as output:
             with self._lock:
                 if self._is_stopped:
-                    return False
+                    return
                 process = self._start(step, output.fileno())
                 self._processes.add(process)
             _, status, usage = os.wait4(process.pid, 0)
@@ -196,7 +201,6 @@ class Run:
                 print(f"== {name}", flush=True)  # noqa: T201
                 shutil.copyfileobj(output, sys.stdout.buffer)
                 sys.stdout.flush()
-        return is_passed
 
     def _start(self, step: Step, output: int) -> subprocess.Popen[bytes]:
         folder = tempfile.mkdtemp(dir=self.folder)
@@ -225,14 +229,14 @@ class Run:
 
 
 def main(name: str) -> int:
-    """Run the lanes of this name and print their table; return the exit code."""
+    """Run the steps of this name and print their table; return the exit code."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        lanes, jvm_options = RUNS[name]
+        steps, jvm_options = RUNS[name]
         run = Run(Path(folder), jvm_options)
         signal.signal(signal.SIGTERM, lambda *_: run.stop())
         try:
-            is_passed = run.run(lanes)
+            is_passed = run.run(steps)
         except KeyboardInterrupt:
             run.stop()
             is_passed = False

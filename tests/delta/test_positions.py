@@ -101,6 +101,7 @@ def test_a_restore_to_before_the_first_batch(copy: Copy) -> None:
     copy.check()
 
 
+@pytest.mark.full  # CI has the same with tests/delta/test_two_runs.py.
 def test_a_restore_while_a_batch_is_on_its_way(copy: Copy) -> None:
     """Rows that were planned on what was taken back are found, and the error says what to do."""
     target = DeltaTarget(copy.spark, copy.table)
@@ -142,6 +143,7 @@ def test_expired_commits(copy: Copy) -> None:
     copy.check()
 
 
+@pytest.mark.full
 def test_a_shallow_clone_goes_on_by_itself(copy: Copy) -> None:
     source, clone = copy.table, f"{copy.table}-clone"
     copy.sql(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE {{table}}")

@@ -23,6 +23,7 @@ FORMATS: dict[str, dict[str, Any]] = {"avro": {}, "protobuf": {"value_schema": P
 
 
 @pytest.mark.parametrize("value_format", FORMATS)
+@pytest.mark.full  # CI has a registry in tests/kafka/test_decoded_values.py.
 def test_a_table_there_and_back(
     delta_spark: SparkSession, tmp_path: Path, value_format: str
 ) -> None:

@@ -17,7 +17,7 @@ from tests.support.sampled_cases import sampled
 
 FEW, FIXED, MANY = 10, 120, 1000
 """Numbers of seeds that the unit tests, `make test` and `make full` run."""
-WINDOW = 50
+WINDOW = 25
 """The number of further seeds that `make test` runs, which differ for each commit."""
 SHOWN_BY = {
     "exists_then_write": 0,

@@ -99,6 +99,7 @@ def test_each_job_on_two_workers_on_s3_and_hdfs(
         assert upkeep_results.names(exports[place]) == upkeep_results.names(exports["local"])
 
 
+@pytest.mark.full  # CI runs jobs in the session of tests/spark/test_jobs_on_spark.py.
 def test_spark_submit_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
     """A job's file started as in docs/jobs.md; klog is installed on the workers."""
     upkeep_results.make_root(tmp_path / "made")
