@@ -63,7 +63,7 @@ scala-format: $(READY) ## Rewrite the Scala sources as scalafmt wants them
 demo: jar ## The main jobs: a broker's directory read, a stream written exactly once
 	$(WITH_JAVA) $(BIN)/python demo/demo.py
 
-test: jar ## Tests of all suites, side by side: 25 to 65 minutes on two cores
+test: jar ## Tests of all suites, side by side: about 40 minutes on two slow cores
 	$(SUITES) test
 
 ci: jar ## What .ci/run runs: tests, linters, types, the site, the tests of jvm/

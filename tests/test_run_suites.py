@@ -58,6 +58,11 @@ def test_a_failed_step_fails_the_run_and_ends_no_other(
     assert "no-such-task" in capfd.readouterr().out
 
 
+def test_a_step_that_cannot_be_started_ends_the_run(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Run(tmp_path / "absent").run([("make", "help")])
+
+
 def test_seconds_of_steps_are_added_up(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"unit": [3, 1.5]}')
     (tmp_path / "b.json").write_text('{"unit": [1, 0.5], "spark": [2, 60.0]}')

@@ -63,8 +63,9 @@ def without_nulls(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, 
 
 @pytest.mark.parametrize(
     ("seed", "steps"),
-    [(1, 8), *(pytest.param(seed, 40, marks=pytest.mark.full) for seed in range(2, 12))],
+    [(1, 8), *((seed, 40) for seed in range(2, 12))],
 )
+@pytest.mark.full  # CI copies changes that are chosen by hand (test_from_delta.py).
 def test_random_changes(delta_spark: SparkSession, tmp_path: Path, seed: int, steps: int) -> None:
     """Each version with changes is one commit; keys that are gone have tombstones."""
     chance = random.Random(seed)

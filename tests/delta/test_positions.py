@@ -143,7 +143,7 @@ def test_expired_commits(copy: Copy) -> None:
     copy.check()
 
 
-@pytest.mark.full
+@pytest.mark.full  # CI finds the place by rows in other tests of this file.
 def test_a_shallow_clone_goes_on_by_itself(copy: Copy) -> None:
     source, clone = copy.table, f"{copy.table}-clone"
     copy.sql(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE {{table}}")

@@ -141,7 +141,7 @@ def test_two_upserts_of_one_session(delta_spark: SparkSession, tmp_path: Path) -
         assert rows_of_table(delta_spark, str(tmp_path / topic)) == rows_of_topic(log, topic)
 
 
-@pytest.mark.full
+@pytest.mark.full  # CI has two runs of one topic.
 def test_two_topics_of_one_table_at_once(delta_spark: SparkSession, tmp_path: Path) -> None:
     """Each carries the offsets of the other, as they were when it was planned."""
     root, table = str(tmp_path / "root"), str(tmp_path / "table")

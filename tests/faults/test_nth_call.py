@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import fsspec
@@ -29,6 +30,7 @@ from tests.connector.commit_log.memory_logs import DAY_MS, Clock, CountingStore
 from tests.faults import signed_topic
 from tests.faults.failing import FailingStore, Fault
 from tests.faults.signed_topic import TOPIC_ID, new, writer
+from tests.support.sampled_cases import sampled
 
 ROOT = "/root"
 MAX_CALLS = 100
@@ -131,9 +133,13 @@ def user_view(log: CommitLog) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.run.__name__)
-def test_f03_f06_each_call_failing(operation: Operation, fault: Fault) -> None:
+@pytest.mark.parametrize(
+    "case",
+    sampled(product(OPERATIONS, Fault), 3, pytest.mark.full),
+    ids=lambda case: f"{case[0].run.__name__}-{case[1].name}",
+)
+def test_f03_f06_each_call_failing(case: tuple[Operation, Fault]) -> None:
+    operation, fault = case
     base, clock = history()
 
     def begin() -> tuple[CountingStore, FailingStore, CommitLog]:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from tests.corpus.clients import Sent
 from tests.faults.failing import FailingStore, Fault
 from tests.jobs.lost_files import TOPIC, append, lose_commits, lose_description, written
 from tests.jobs.written_root import WrittenRoot, table
+from tests.support.sampled_cases import sampled
 
 MAX_CALLS, APPENDS = 200, 20
 
@@ -56,11 +58,15 @@ def is_same(state: TopicState, other: TopicState) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
-@pytest.mark.parametrize("lose", LOSSES)
+@pytest.mark.parametrize(
+    "case",
+    sampled(product(LOSSES, Fault), 3, pytest.mark.full),
+    ids=lambda case: f"{case[0].__name__}-{case[1].name}",
+)
 def test_each_call_failing(
-    root: WrittenRoot, lose: Callable[[WrittenRoot], None], fault: Fault
+    root: WrittenRoot, case: tuple[Callable[[WrittenRoot], None], Fault]
 ) -> None:
+    lose, fault = case
     before = root.state(TOPIC)
     lose(root)
     for at in range(MAX_CALLS):

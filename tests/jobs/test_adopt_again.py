@@ -186,7 +186,14 @@ def test_until_it_is_done_it_is_a_brokers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(False, id="before"),
+        # After a call is nearly the same as before the next one.
+        pytest.param(True, id="after", marks=pytest.mark.full),
+    ],
+)
 def test_killed_at_each_call_it_is_raw_or_whole(tmp_path: Path, after: bool) -> None:
     logs = {
         0: transactional(0, 1) + marker(1, 1, ABORT),

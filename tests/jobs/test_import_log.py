@@ -321,7 +321,14 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(False, id="before"),
+        # After a call is nearly the same as before the next one.
+        pytest.param(True, id="after", marks=pytest.mark.full),
+    ],
+)
 def test_killed_at_each_call_it_goes_on(tmp_path: Path, after: bool) -> None:
     aborted = transactional(0, 1) + marker(1, 1, ABORT)
     logs = {0: aborted, 10: transactional(10, 2) + marker(11, 2, COMMIT)}

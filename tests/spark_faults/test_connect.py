@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 MODULE = "tests.spark_faults.upkeep_driver"
 
 
-@pytest.mark.full
+@pytest.mark.full  # A server of Spark Connect takes a minute of CPU.
 def test_a_batch_and_streams_through_connect(tmp_path: Path) -> None:
     """One stream loses the answer of its commit, and runs again."""
     source, root = write_rows(tmp_path / "rows"), str(tmp_path / "root")

@@ -110,6 +110,7 @@ def run_configure(tmp_path: Path, *command: str, **environment: str) -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.full  # Three sessions; those of CI get the jar by the builder.
 def test_a_session_that_has_the_jar_is_left_alone(tmp_path: Path) -> None:
     jar = str(find_jar(print))
     assert jar in run_configure(tmp_path, sys.executable)

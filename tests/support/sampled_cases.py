@@ -1,4 +1,4 @@
-"""Parameters of quick tests that are too slow for CI, which runs all others.
+"""Parameters of tests that are too slow for CI.
 
 The rule: CI always runs the same part, and `make full` all. The mark is an argument, so that the
 file of the test shows it (tools/marked_files.py). Of tests with servers or Spark, the plugin

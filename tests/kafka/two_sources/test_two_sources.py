@@ -3,7 +3,7 @@
 The rule: rows, schema, offsets of a stream, rows of each micro-batch, and whether there is an error
 are the same, but for the differences that `meant_differences.py` lists; an error of klog names an
 option or a topic of the case. A klog root with copies of the logs gives what the directory gives.
-The lane of the brokers has room, so the tests run there.
+The tests run with those on brokers.
 """
 
 from __future__ import annotations
