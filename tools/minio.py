@@ -4,9 +4,8 @@ The rule: the binary is complete or absent. Go builds it in a temporary folder n
 one, with caches of its own (2 GB) that are removed with the folder, and it is renamed into place.
 It lies at
 `${KLOG_CACHE:-${XDG_CACHE_HOME:-~/.cache}/klog}/bin/minio-<version>-unoptimized`; a second call
-finds it there. It is a tool of the tests (AGPL), and never a part of klog.
-
-    python -m tools.minio        # prints the binary; 3 minutes on two cores the first time
+finds it there. It is a tool of the tests (AGPL), and never a part of klog. The first test on MinIO
+builds it, which takes 3 minutes on two cores.
 """
 
 from __future__ import annotations
@@ -82,15 +81,3 @@ def _build(binary: Path) -> None:
         if done.returncode != 0:
             raise MinioError(f"Go could not build MinIO; is its proxy up?\n{done.stderr[-2000:]}")
         (work / "bin" / "minio").replace(binary)
-
-
-def main() -> None:
-    """Print the binary."""
-    try:
-        print(minio())  # noqa: T201
-    except MinioError as exc:
-        raise SystemExit(f"minio: {exc}") from exc
-
-
-if __name__ == "__main__":
-    main()

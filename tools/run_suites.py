@@ -1,11 +1,11 @@
 """Run test suites side by side: `python -m tools.run_suites test`, `ci` or `full`.
 
 The rule: a run is one list of steps. Three workers take them in its order, so suites that wait for
-servers leave the cores to suites that compute, and a core is rarely idle. A step
-that fails ends none of the others. A step's output is printed when the step ends, so that steps do
-not mix. The last lines are a table: seconds of each step and what it took of the cores, which is
-what the steps share; then tests and seconds of each suite. How the failed steps ended comes again
-below it, so that the end of a log says what is wrong. The exit code is 1 if a step failed.
+servers leave the cores to suites that compute. A step that fails ends none of the others. A step's
+output is printed when the step ends, so that steps do not mix. The last lines are a table: seconds
+of each step and what it took of the cores, which is what the steps share; then tests and seconds of
+each suite. How the failed steps ended comes again below it, so that the end of a log says what is
+wrong. The exit code is 1 if a step failed.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Run:
     _is_stopped: bool = False
 
     def run(self, steps: Sequence[Step]) -> bool:
-        """Run all steps, in their order; return whether every step passed."""
+        """Run all steps, in their order; return whether every step passed. An error stops them."""
         with ThreadPoolExecutor(WORKERS) as workers:
             try:
                 for _ in workers.map(self._run_step, steps):
@@ -230,7 +230,6 @@ def main(name: str) -> int:
         try:
             is_passed = run.run(steps)
         except KeyboardInterrupt:
-            run.stop()
             is_passed = False
         print("== seconds of each step, and CPU seconds")  # noqa: T201
         for step in run.steps:

@@ -33,6 +33,7 @@ from tests.jobs.broker_dirs import (
 )
 from tests.jobs.verified_roots import root_of, state_of
 from tests.support.batch_bytes import marker, transactional
+from tests.support.sampled_cases import sampled
 
 
 def test_topics_can_be_adopted_later(tmp_path: Path) -> None:
@@ -186,13 +187,9 @@ def test_until_it_is_done_it_is_a_brokers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+# After a call is nearly the same as before the next one.
 @pytest.mark.parametrize(
-    "after",
-    [
-        pytest.param(False, id="before"),
-        # After a call is nearly the same as before the next one.
-        pytest.param(True, id="after", marks=pytest.mark.full),
-    ],
+    "after", sampled([False, True], 2, pytest.mark.full), ids=["before", "after"]
 )
 def test_killed_at_each_call_it_is_raw_or_whole(tmp_path: Path, after: bool) -> None:
     logs = {

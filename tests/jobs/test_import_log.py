@@ -44,6 +44,7 @@ from tests.jobs.broker_dirs import (
 )
 from tests.jobs.verified_roots import live, root_of, state_of
 from tests.support.batch_bytes import marker, transactional
+from tests.support.sampled_cases import sampled
 
 SAME = (
     "partition", "base_offset", "next_offset", "size_bytes", "crc32c", "record_count",
@@ -321,13 +322,9 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+# After a call is nearly the same as before the next one.
 @pytest.mark.parametrize(
-    "after",
-    [
-        pytest.param(False, id="before"),
-        # After a call is nearly the same as before the next one.
-        pytest.param(True, id="after", marks=pytest.mark.full),
-    ],
+    "after", sampled([False, True], 2, pytest.mark.full), ids=["before", "after"]
 )
 def test_killed_at_each_call_it_goes_on(tmp_path: Path, after: bool) -> None:
     aborted = transactional(0, 1) + marker(1, 1, ABORT)
